@@ -1,0 +1,71 @@
+# What the scripts share: say what is done, keep quiet about how, and show all of it when it fails.
+# Sourced by a POSIX shell at the top of the source tree.
+
+say() { printf '%s\n' "== $*"; }
+
+fail() {
+  printf '%s\n' "$script: $1" >&2
+  [ $# -lt 2 ] || printf '  %s\n' "$2" >&2
+  exit 1
+}
+
+# quietly WHAT COMMAND…: one line for the user; the command's output only when it fails.
+quietly() {
+  say "$1"
+  shift
+  quietly_log=$(mktemp)
+  if "$@" > "$quietly_log" 2>&1; then
+    rm -f "$quietly_log"
+  else
+    quietly_code=$?
+    tail -n 200 "$quietly_log" >&2
+    rm -f "$quietly_log"
+    return "$quietly_code"
+  fi
+}
+
+as_root() {
+  if [ "$(id -u)" = 0 ]; then "$@"; else sudo -n "$@"; fi
+}
+
+is_installed() {
+  dpkg-query -W -f='${db:Status-Status}' "$1" 2> /dev/null | grep -qx installed
+}
+
+install_now() {
+  as_root env DEBIAN_FRONTEND=noninteractive apt-get -q update || true
+  as_root env DEBIAN_FRONTEND=noninteractive apt-get -q install -y --no-install-recommends "$@"
+}
+
+# need_packages PACKAGE…: installs those that are missing. False when that is not possible.
+need_packages() {
+  missing=
+  for package in "$@"; do is_installed "$package" || missing="$missing $package"; done
+  [ -n "$missing" ] || return 0
+  if ! command -v apt-get > /dev/null; then
+    echo "$script: this is no Debian; packages to install by hand:$missing" >&2
+    return 1
+  fi
+  if [ "$(id -u)" != 0 ] && ! sudo -n true 2> /dev/null; then
+    echo "$script: packages are missing, and installing them needs root. As root:" >&2
+    echo "  apt-get update && apt-get install -y --no-install-recommends$missing" >&2
+    return 1
+  fi
+  # shellcheck disable=SC2086 # a list of words
+  quietly "installing$missing" install_now $missing
+}
+
+# The distribution's own tools: wrappers of Python version managers often stand before them.
+meson=/usr/bin/meson
+[ -x "$meson" ] || meson=meson
+[ -x /usr/bin/ninja ] && export NINJA=/usr/bin/ninja
+
+# need_ruff: sets $ruff to the one release of ruff whose formatting counts, installed into build/lint.
+need_ruff() {
+  ruff=build/lint/bin/ruff
+  release=0.17.6
+  if [ -x "$ruff" ] && [ "$("$ruff" --version)" = "ruff $release" ]; then return; fi
+  need_packages python3-venv || exit 1
+  quietly "installing ruff" sh -c \
+    "/usr/bin/python3 -m venv build/lint && build/lint/bin/pip install -q ruff==$release"
+}
