@@ -1,0 +1,40 @@
+// Adding to words that others read, at the price that the case needs.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+extern "C" {
+// glibc ≥ 2.32; absent in musl.
+extern char __libc_single_threaded __attribute__((weak));
+}
+
+namespace oomrec {
+
+// A word that only this thread writes. One instruction without a lock prefix: a signal handler of
+// this thread that adds to the same word in between loses nothing.
+template <class T>
+inline void add_own(std::atomic<T>& word, T delta) noexcept {
+  static_assert(sizeof(T) == 8);
+  asm volatile("addq %1, %0" : "+m"(word) : "r"(delta) : "cc");
+}
+
+// A word that any thread writes; unlocked while the process has only one.
+template <class T>
+inline void add_shared(std::atomic<T>& word, T delta) noexcept {
+  if (&__libc_single_threaded != nullptr && __libc_single_threaded != 0) {
+    add_own(word, delta);
+  } else {
+    word.fetch_add(delta, std::memory_order_relaxed);
+  }
+}
+
+// Raises `word` to `value` if it is lower.
+template <class T>
+inline void raise_to(std::atomic<T>& word, T value) noexcept {
+  T seen = word.load(std::memory_order_relaxed);
+  while (seen < value && !word.compare_exchange_weak(seen, value, std::memory_order_relaxed)) {
+  }
+}
+
+}  // namespace oomrec

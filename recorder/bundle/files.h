@@ -1,0 +1,75 @@
+// The files of a bundle, one function each, and what they are given. Private to this folder.
+//
+// Every function writes its file whole or returns false with job.error set; none leaves a
+// descriptor open. Order: recording and events first (they decide how much is left out), manifest
+// last.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "recorder/bundle/bundle.h"
+#include "recorder/bundle/json_writer.h"
+
+namespace oomrec::bundle {
+
+// What was left out, so that the bundle stays below the bound of its directory.
+enum class Reduction : std::uint8_t { none, without_events, largest_stacks };
+
+struct Job {
+  const session::View& view;
+  const Cause& cause;
+  Workspace& work;
+  std::uint64_t max_bytes;   // of the bundle; 0: no bound
+  std::uint64_t created_ns;  // realtime
+  int directory = -1;        // descriptor of the temporary directory
+  Reduction reduction = Reduction::none;
+  std::uint64_t event_count = 0;
+  std::uint64_t bytes = 0;  // written so far
+  int error = 0;            // the first errno
+};
+
+// A JSON file being written: `json()` until `done()`.
+class JsonFile {
+ public:
+  JsonFile(InHook, Job&, const char* name) noexcept;
+  ~JsonFile();
+  JsonFile(const JsonFile&) = delete;
+  JsonFile& operator=(const JsonFile&) = delete;
+
+  JsonWriter& json() noexcept { return json_; }
+  bool done() noexcept;  // whole and written
+
+ private:
+  Job& job_;
+  const int fd_;
+  JsonWriter json_;
+};
+
+// A new file in the temporary directory: a descriptor, or -1 with job.error set.
+int create_file(Job&, const char* name) noexcept;
+
+bool write_recording(InHook, Job&) noexcept;    // recording.cpp; decides job.reduction
+bool write_events(InHook, Job&) noexcept;       // events.cpp; sets job.event_count
+bool write_environment(InHook, Job&) noexcept;  // environment.cpp
+bool write_symbols(InHook, Job&) noexcept;      // symbols.cpp
+bool write_metadata(InHook, Job&) noexcept;     // metadata.cpp
+bool write_manifest(InHook, Job&) noexcept;     // manifest.cpp
+
+inline constexpr const char* kFileNames[] = {
+    "manifest.json",    "metadata.json", "events.json",
+    "environment.json", "symbols.json",  "recording.oomrec",
+};
+inline constexpr std::uint64_t kMaxEvents = 10'000;
+
+// Realtime of a moment of the session's clock.
+std::uint64_t realtime_of(const session::View&, std::uint64_t monotonic_ns) noexcept;
+
+// The backend word of a session's failure or spaces: "cpu", "cuda" or "rocm".
+std::string_view backend_of(Space) noexcept;
+Space space_of(const Job&) noexcept;  // of the refused request; heap when there is none
+
+// Who wrote the session, the same in all bundles of one process: "8f3a…-4711-123456".
+std::string_view process_key(const session::View&, std::span<char> buffer) noexcept;
+
+}  // namespace oomrec::bundle

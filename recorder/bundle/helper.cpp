@@ -1,0 +1,382 @@
+// The dying process' way to write a bundle: by a helper that shares our memory and nothing else.
+//
+// The helper is made with clone(CLONE_VM): no thread of the process (Threads stays 1), no child
+// that wait() sees, no SIGCHLD, descriptors of its own. All signals are blocked in it, because a
+// handler of the program would run in both. It has the failing thread's TLS, so nothing here or
+// below uses errno or thread-local state. Module memory is read by process_vm_readv: what is
+// unmapped meanwhile costs a name. Where clone is refused the same function runs in place, on the
+// same stack.
+//
+// One word tells the state: kernel and helper write it, waiting is a futex on it.
+//   0         nobody at work             (the kernel, at the helper's death: CHILD_CLEARTID)
+//   kClaimed  a thread prepares          (that thread, from 0)
+//   tid       the helper writes          (the kernel: CHILD_SETTID)
+//   kDataDone files are written, fsync and rename under way
+#include <linux/futex.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <cstring>
+#include <new>
+
+#include "recorder/bundle/bundle.h"
+#include "recorder/bundle/report.h"
+#include "recorder/bundle/standard_error.h"
+#include "recorder/bundle/system.h"
+#include "recorder/session/writer.h"
+#include "recorder/stack/elf_symbols.h"
+#include "recorder/system/memory.h"
+#include "recorder/system/syscalls.h"
+
+// Not there in a musl program.
+extern "C" [[gnu::weak]] const char* gnu_get_libc_version() noexcept;
+
+namespace oomrec::bundle {
+namespace {
+
+constexpr int kClaimed = -1;
+constexpr int kDataDone = -2;
+constexpr std::size_t kStackBytes = 64 * 1024;
+constexpr std::size_t kWindowBytes = 64 * 1024;
+constexpr std::size_t kReasonBytes = 256;
+constexpr std::uint64_t kSecond = 1'000'000'000;
+constexpr std::uint64_t kSlice = kSecond / 100;
+
+// One of these, in mapped memory, pre-touched.
+struct Desk {
+  alignas(16) char stack[kStackBytes];
+  Workspace work;
+  alignas(8) std::byte window[kWindowBytes];
+  alignas(stack::ElfSymbols) char symbols[sizeof(stack::ElfSymbols)];
+  std::uint64_t symbols_start;
+  session::View view;
+  Cause cause;
+  Destination destination;
+  Report report;
+  InHook hook;
+  char directory[4096];
+  char fallback[4096];
+  char working_directory[4096];
+  char reason[kReasonBytes];
+  char lines[2048];
+  OutcomeKind outcome;
+  std::int32_t outcome_value;
+  bool completes;  // writes the outcome of the last bundle, instead of a bundle
+  bool in_place;
+  bool reported;
+  std::uint32_t ticket;
+  int error;
+};
+
+constinit Desk* g_desk = nullptr;
+constinit std::atomic<int> g_word{0};
+constinit std::atomic<int> g_helper{0};  // its pid, until it is reaped
+constinit std::atomic<int> g_owner{0};   // the process all this belongs to
+
+// Which bundle the desk is for. A thread that wakes late finds the desk with the next thread's: its
+// own result is in the slot of its ticket.
+constexpr std::size_t kResults = 64;
+constinit std::atomic<std::uint32_t> g_ticket{0};
+constinit std::atomic<Result> g_results[kResults]{};
+
+int process_id() noexcept { return static_cast<int>(sys::call(SYS_getpid)); }
+long address(const void* pointer) noexcept { return reinterpret_cast<long>(pointer); }
+
+// --- Names --------------------------------------------------------------------------------------
+
+bool name_from_memory(InHook hook, std::uint64_t start, std::uint64_t pc, char* name,
+                      std::size_t capacity) noexcept {
+  Desk& desk = *g_desk;
+  if (desk.symbols_start != start) {
+    new (desk.symbols) stack::ElfSymbols{hook, start, desk.window};
+    desk.symbols_start = start;
+  }
+  auto& symbols = *std::launder(reinterpret_cast<stack::ElfSymbols*>(desk.symbols));
+  std::uint64_t offset = 0;
+  return symbols.valid() && symbols.name_at(hook, pc, name, capacity, offset);
+}
+
+// --- The work, in the helper or in place --------------------------------------------------------
+
+void close_inherited() noexcept {
+  if (sys::call(SYS_close_range, 0, 1, 0) == 0 && sys::call(SYS_close_range, 3, ~0U, 0) == 0)
+    return;
+  constexpr int kMost = 65536;  // Linux < 5.9
+  for (int fd = 0; fd < kMost; ++fd)
+    if (fd != 2) sys::close(fd);
+}
+
+void set_result(const Desk& desk, Result result) noexcept {
+  g_results[desk.ticket % kResults].store(result, std::memory_order_release);
+}
+
+void wake_waiter(int value) noexcept {
+  g_word.store(value, std::memory_order_release);
+  sys::call(SYS_futex, address(&g_word), FUTEX_WAKE, 1);
+}
+
+// The data is safe from the program's end: report, and let the failing thread go on.
+void on_data_written(InHook hook, void* argument) noexcept {
+  Desk& desk = *static_cast<Desk*>(argument);
+  set_result(desk, Result::written);
+  if (!desk.report.quiet && !desk.reported) {
+    Text lines{desk.lines};
+    report_failure(hook, lines, desk.view, desk.cause, desk.work.verdict, desk.work);
+    if (desk.error != 0)
+      report_detour(lines, desk.directory, desk.error, desk.destination.directory);
+    report_bundle(lines, desk.work.path, desk.working_directory);
+    say(hook, lines.view());
+  }
+  desk.reported = true;
+  if (!desk.in_place) wake_waiter(kDataDone);
+}
+
+void write_somewhere(Desk& desk) noexcept {
+  const Progress progress{on_data_written, &desk};
+  int error = 0;
+  desk.destination.directory = desk.directory;
+  desk.error = 0;
+  Result result =
+      write(desk.hook, desk.view, desk.cause, desk.destination, desk.work, error, progress);
+  set_result(desk, result);
+  if (result == Result::written) return;
+
+  desk.error = error;
+  const bool late = desk.reported;  // the fsync or the rename failed
+  if (desk.fallback[0] != '\0') {
+    desk.destination.directory = desk.fallback;
+    result = write(desk.hook, desk.view, desk.cause, desk.destination, desk.work, error, progress);
+    set_result(desk, result);
+  }
+  // A detour on the way to the data is in the report already.
+  const bool written = result == Result::written;
+  if (desk.report.quiet || (written && !late)) return;
+  Text lines{desk.lines};
+  if (!desk.reported)
+    report_failure(desk.hook, lines, desk.view, desk.cause, desk.work.verdict, desk.work);
+  report_detour(lines, desk.directory, desk.error, written ? desk.work.path : "");
+  say(desk.hook, lines.view());
+}
+
+void run(void* argument) noexcept {
+  Desk& desk = *static_cast<Desk*>(argument);
+  if (!desk.in_place) close_inherited();
+  if (desk.completes) {
+    complete_outcome(desk.hook, desk.work.path, desk.outcome, desk.outcome_value, desk.work);
+    return;
+  }
+  const long bytes =
+      sys::call(SYS_getcwd, address(desk.working_directory), sizeof desk.working_directory);
+  if (bytes <= 0) desk.working_directory[0] = '\0';
+  write_somewhere(desk);
+}
+
+// --- Beginning and end of a helper --------------------------------------------------------------
+
+// Runs `run(argument)` on `top` in a new helper; its pid, or minus an errno.
+long clone_helper(void* top, void* argument) noexcept {
+  if (system::is_sandboxed()) return -EPERM;
+  long result = SYS_clone;
+  register long child_word asm("r10") = address(&g_word);
+  register long tls asm("r8") = 0;
+  asm volatile(
+      "syscall\n\t"
+      "test %%rax, %%rax\n\t"
+      "jnz 1f\n\t"
+      "xor %%ebp, %%ebp\n\t"
+      "mov %[argument], %%rdi\n\t"
+      "call *%[run]\n\t"
+      "mov %[exit], %%eax\n\t"
+      "xor %%edi, %%edi\n\t"
+      "syscall\n\t"
+      "hlt\n"
+      "1:"
+      : "+a"(result)
+      : "D"(static_cast<long>(CLONE_VM | CLONE_UNTRACED | CLONE_CHILD_SETTID |
+                              CLONE_CHILD_CLEARTID)),
+        "S"(top), "d"(0L), "r"(child_word),
+        "r"(tls), [argument] "r"(argument), [run] "r"(&run), [exit] "i"(SYS_exit)
+      : "rcx", "r11", "memory", "cc");
+  return result;
+}
+
+// The program's stack may be a small signal stack.
+void run_on_stack(void* top, void* argument) noexcept {
+  asm volatile(
+      "mov %%rsp, %%rbx\n\t"
+      "mov %[top], %%rsp\n\t"
+      "call *%[run]\n\t"
+      "mov %%rbx, %%rsp"
+      : "+D"(argument)
+      : [top] "r"(top), [run] "r"(&run)
+      : "rbx", "rax", "rcx", "rdx", "rsi", "r8", "r9", "r10", "r11", "xmm0", "xmm1", "xmm2", "xmm3",
+        "xmm4", "xmm5", "xmm6", "xmm7", "xmm8", "xmm9", "xmm10", "xmm11", "xmm12", "xmm13", "xmm14",
+        "xmm15", "memory", "cc");
+}
+
+// Has the desk's work done, by a helper or in place: the helper's pid, or minus an errno when the
+// work is done.
+long start_work(Desk& desk) noexcept {
+  const std::uint64_t all = ~std::uint64_t{0};
+  std::uint64_t before = 0;
+  sys::call(SYS_rt_sigprocmask, SIG_SETMASK, address(&all), address(&before), 8);
+  desk.in_place = false;
+  const long helper = clone_helper(desk.stack + sizeof desk.stack, &desk);
+  if (helper < 0) {
+    desk.in_place = true;
+    run_on_stack(desk.stack + sizeof desk.stack, &desk);
+    g_word.store(0, std::memory_order_release);
+  } else {
+    g_helper.store(static_cast<int>(helper), std::memory_order_release);
+  }
+  sys::call(SYS_rt_sigprocmask, SIG_SETMASK, address(&before), 0, 8);
+  return helper;
+}
+
+// Waits while `waits(word)` and until `deadline_ns`; false at the deadline. In slices, because the
+// kernel wakes one waiter only, which need not be the one that goes on; and not by a private futex,
+// because the kernel's wake is for shared ones.
+template <class Waits>
+bool wait_while(Waits&& waits, std::uint64_t deadline_ns) noexcept {
+  for (int word = g_word.load(std::memory_order_acquire); waits(word);
+       word = g_word.load(std::memory_order_acquire)) {
+    const std::uint64_t now = sys::monotonic_ns();
+    if (now >= deadline_ns) return false;
+    const std::uint64_t left = std::min(deadline_ns - now, kSlice);
+    const timespec time{static_cast<time_t>(left / kSecond), static_cast<long>(left % kSecond)};
+    if (sys::call(SYS_futex, address(&g_word), FUTEX_WAIT, word, address(&time)) == -EPERM)
+      return false;
+  }
+  return true;
+}
+
+constexpr auto is_working = [](int word) noexcept { return word != 0; };
+
+void reap() noexcept {
+  const int helper = g_helper.exchange(0, std::memory_order_acq_rel);
+  if (helper == 0) return;
+  while (sys::call(SYS_wait4, helper, 0, __WCLONE) == -EINTR) {
+  }
+}
+
+// After a fork the words speak of the parent's helper, which this process does not have.
+void forget_parents_helper() noexcept {
+  const int self = process_id();
+  if (g_owner.exchange(self, std::memory_order_acq_rel) == self) return;
+  g_helper.store(0, std::memory_order_relaxed);
+  g_word.store(0, std::memory_order_release);
+}
+
+bool claim(std::uint64_t deadline_ns) noexcept {
+  for (;;) {
+    if (!wait_while(is_working, deadline_ns)) return false;
+    int idle = 0;
+    if (g_word.compare_exchange_strong(idle, kClaimed, std::memory_order_acq_rel)) return true;
+  }
+}
+
+void fill(Desk& desk, InHook hook, const Cause& cause, const Destination& destination,
+          const Report& report) noexcept {
+  desk.hook = hook;
+  desk.view = session::g_session.view();
+  desk.cause = cause;
+  desk.cause.alive = true;
+  // The caller has counted this one.
+  desk.cause.number = desk.view.header().bundles_written.load(std::memory_order_relaxed);
+  desk.cause.exported_name = name_from_memory;
+  if (gnu_get_libc_version != nullptr) desk.cause.glibc_version = gnu_get_libc_version();
+  Text reason{desk.reason};
+  desk.cause.reason = reason.add(cause.reason).view();
+  desk.destination = destination;
+  Text{desk.directory}.add(destination.directory);
+  const std::string_view session_path{session::g_session.path()};
+  const auto slash = session_path.rfind('/');
+  Text{desk.fallback}.add(slash == std::string_view::npos ? std::string_view{}
+                                                          : session_path.substr(0, slash));
+  desk.report = report;
+  desk.completes = false;
+  desk.symbols_start = 0;
+  desk.reported = false;
+  desk.lines[0] = '\0';
+  desk.error = 0;
+  desk.ticket = g_ticket.fetch_add(1, std::memory_order_acq_rel) + 1;
+  set_result(desk, Result::failed);
+}
+
+}  // namespace
+
+bool prepare() noexcept {
+  remember_standard_error();
+  if (g_desk != nullptr) return true;
+  void* const memory = system::map_private(sizeof(Desk));
+  if (memory == nullptr) return false;
+  std::memset(memory, 0, sizeof(Desk));
+  g_desk = static_cast<Desk*>(memory);
+  g_owner.store(process_id(), std::memory_order_relaxed);
+  return true;
+}
+
+bool finish(InHook, unsigned seconds) noexcept {
+  if (g_desk == nullptr || (g_word.load(std::memory_order_acquire) == 0 &&
+                            g_helper.load(std::memory_order_relaxed) == 0))
+    return true;
+  forget_parents_helper();
+  if (!wait_while(is_working, sys::monotonic_ns() + seconds * kSecond)) return false;
+  reap();
+  return true;
+}
+
+bool complete_last(InHook hook, OutcomeKind kind, std::int32_t value, unsigned seconds) noexcept {
+  const bool here = g_desk != nullptr && !system::is_sandboxed() &&
+                    g_owner.load(std::memory_order_relaxed) == process_id();
+  if (!here || !claim(sys::monotonic_ns())) return false;
+  reap();
+  Desk& desk = *g_desk;
+  if (g_results[desk.ticket % kResults].load(std::memory_order_acquire) != Result::written) {
+    g_word.store(0, std::memory_order_release);
+    return false;
+  }
+  desk.hook = hook;
+  desk.completes = true;
+  desk.outcome = kind;
+  desk.outcome_value = value;
+  start_work(desk);
+  finish(hook, seconds);
+  return true;
+}
+
+Result write_from_process(InHook hook, const Cause& cause, const Destination& destination,
+                          const Report& report, unsigned seconds) noexcept {
+  if (g_desk == nullptr || system::is_sandboxed()) return Result::failed;
+  forget_parents_helper();
+  const std::uint64_t deadline = sys::monotonic_ns() + seconds * kSecond;
+  if (!claim(deadline)) return Result::timed_out;
+  reap();
+  Desk& desk = *g_desk;
+  fill(desk, hook, cause, destination, report);
+  const std::uint32_t ticket = desk.ticket;
+
+  const long helper = start_work(desk);
+  const auto result = [ticket] {
+    return g_results[ticket % kResults].load(std::memory_order_acquire);
+  };
+  if (helper < 0) return result();
+
+  const auto is_writing = [ticket](int word) noexcept {
+    return word != 0 && word != kDataDone && g_ticket.load(std::memory_order_acquire) == ticket;
+  };
+  if (!wait_while(is_writing, deadline)) {
+    sys::call(SYS_kill, helper, SIGKILL);
+    if (!report.quiet) say(hook, "oomrec: the bundle took too long to write and was given up\n");
+    return Result::timed_out;
+  }
+  if (g_word.load(std::memory_order_acquire) == 0) reap();
+  return result();
+}
+
+}  // namespace oomrec::bundle

@@ -1,0 +1,45 @@
+// The holders with the most live bytes, found in one pass without memory of its own.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <span>
+
+#include "recorder/session/view.h"
+
+namespace oomrec::bundle {
+
+struct LargestHolder {
+  std::uint64_t live_bytes;
+  std::uint32_t holder;
+};
+
+// Fills `out` with the largest holders, largest first, and returns how many there are. Holders that
+// hold nothing are passed over. Cost: one pass over `holders`.
+inline std::size_t find_largest(const session::View& view, std::span<LargestHolder> out) noexcept {
+  const auto smaller_last = [](const LargestHolder& a, const LargestHolder& b) {
+    return a.live_bytes != b.live_bytes ? a.live_bytes > b.live_bytes : a.holder < b.holder;
+  };
+  std::size_t found = 0;
+  session::Holder holder{};
+  const std::uint64_t count = view.count(session::TableId::holders);
+  for (std::uint64_t i = 1; i < count; ++i) {
+    if (!view.read(session::TableId::holders, i, holder)) continue;
+    const LargestHolder entry{holder.live_bytes.load(std::memory_order_relaxed),
+                              static_cast<std::uint32_t>(i)};
+    // A racing free can be seen before its allocation: such a figure is below zero for a moment.
+    if (entry.live_bytes == 0 || static_cast<std::int64_t>(entry.live_bytes) < 0) continue;
+    if (found < out.size()) {
+      out[found++] = entry;
+      std::push_heap(out.begin(), out.begin() + static_cast<std::ptrdiff_t>(found), smaller_last);
+    } else if (entry.live_bytes > out.front().live_bytes) {
+      std::pop_heap(out.begin(), out.end(), smaller_last);
+      out.back() = entry;
+      std::push_heap(out.begin(), out.end(), smaller_last);
+    }
+  }
+  std::sort_heap(out.begin(), out.begin() + static_cast<std::ptrdiff_t>(found), smaller_last);
+  return found;
+}
+
+}  // namespace oomrec::bundle

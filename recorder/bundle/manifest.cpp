@@ -1,0 +1,55 @@
+// manifest.json: what a listing and the retention need; written last, so a bundle that has one is
+// whole.
+#include "recorder/bundle/files.h"
+#include "recorder/bundle/text.h"
+
+namespace oomrec::bundle {
+namespace {
+
+std::string_view reduction_word(Reduction reduction) noexcept {
+  constexpr std::string_view kWords[] = {{}, "without_events", "largest_stacks"};
+  return kWords[static_cast<std::size_t>(reduction)];
+}
+
+}  // namespace
+
+std::string_view process_key(const session::View& view, std::span<char> buffer) noexcept {
+  const session::Header& header = view.header();
+  Text key{buffer.data(), buffer.size()};
+  for (const auto byte : header.boot_id) {
+    key.add("0123456789abcdef"[byte >> 4]);
+    key.add("0123456789abcdef"[byte & 15]);
+  }
+  return key.add('-').signed_number(header.pid).add('-').number(header.start_ticks).view();
+}
+
+bool write_manifest(InHook hook, Job& job) noexcept {
+  const session::Header& header = job.view.header();
+  const std::uint64_t number = job.cause.number != 0
+                                   ? job.cause.number
+                                   : header.bundles_written.load(std::memory_order_relaxed) + 1;
+  char key[96];
+  JsonFile file{hook, job, "manifest.json"};
+  JsonWriter& json = file.json();
+  json.begin_object();
+  json.key("schema_version").number(1);
+  json.key("bundle_name").string(job.work.name);
+  json.key("created_at_utc").utc(job.created_ns);
+  json.key("reason").string(name_of(job.cause.trigger));
+  json.key("backend").string(backend_of(space_of(job)));
+  json.key("event_count").number(job.event_count);
+  json.key("files").begin_array(true);
+  for (const char* const name : kFileNames) json.string(name);
+  json.end_array();
+  json.key("oomrec_version").string(OOMREC_VERSION);
+  json.key("verdict").string(name_of(job.work.verdict.code));
+  json.key("program").string_or_null(base_name(job.view.string(header.executable)));
+  json.key("pid").signed_number(header.pid);
+  json.key("process").string(process_key(job.view, key));
+  json.key("process_bundle").number(number);
+  json.key("reduced").string_or_null(reduction_word(job.reduction));
+  json.end_object();
+  return file.done();
+}
+
+}  // namespace oomrec::bundle

@@ -1,0 +1,95 @@
+// metadata.json: what happened, in words and figures.
+//
+// "outcome" stands near the front, in the first 4 KiB: complete_outcome() finds it there.
+#include "recorder/bundle/files.h"
+#include "recorder/bundle/text.h"
+
+namespace oomrec::bundle {
+namespace {
+
+using session::Failure;
+using session::TableId;
+
+void write_verdict(JsonWriter& json, const Verdict& verdict) noexcept {
+  json.begin_object();
+  json.key("code").string(name_of(verdict.code));
+  json.key("summary").string(verdict.summary);
+  json.key("evidence").begin_array();
+  for (unsigned i = 0; i < verdict.evidence_count; ++i) json.string(verdict.evidence[i]);
+  json.end_array();
+  json.end_object();
+}
+
+void write_request(InHook hook, JsonWriter& json, const Job& job) noexcept {
+  Failure failure{};
+  if (job.cause.failure == 0 || !job.view.read(TableId::failures, job.cause.failure, failure))
+    return json.null();
+  session::Thread thread{};
+  job.view.read(TableId::threads, failure.thread, thread);
+  thread.name[sizeof thread.name - 1] = '\0';
+  json.begin_object();
+  json.key("api").string(name_of(static_cast<Api>(failure.api)));
+  json.key("size").number(failure.bytes);
+  json.key("space").string(name_of(static_cast<Space>(failure.space)));
+  json.key("error").string_or_null(error_name(failure.error));
+  json.key("repeats").number(failure.repeats.load(std::memory_order_relaxed));
+  json.key("thread").begin_object(true);
+  json.key("tid");
+  thread.tid == 0 ? json.null() : json.signed_number(thread.tid);
+  json.key("name").string_or_null(thread.name);
+  json.end_object();
+  json.key("stack");
+  write_stack(hook, json, job.view, failure.node, job.cause.exported_name);
+  json.end_object();
+}
+
+void write_limit(JsonWriter& json, const Verdict& verdict) noexcept {
+  const bool none = verdict.limit == LimitKind::none;
+  json.begin_object(true);
+  json.key("kind").string(name_of(verdict.limit));
+  json.key("bytes");
+  none ? json.null() : json.number(verdict.limit_bytes);
+  json.key("used");
+  none ? json.null() : json.number(verdict.limit_used_bytes);
+  json.end_object();
+}
+
+}  // namespace
+
+std::string_view outcome_text(OutcomeKind kind, std::int32_t value,
+                              std::span<char> buffer) noexcept {
+  Text text{buffer.data(), buffer.size()};
+  text.add(name_of(kind));
+  if (kind == OutcomeKind::exited || kind == OutcomeKind::signal)
+    text.add(' ').signed_number(value);
+  return text.view();
+}
+
+bool write_metadata(InHook hook, Job& job) noexcept {
+  char outcome[32];
+  JsonFile file{hook, job, "metadata.json"};
+  JsonWriter& json = file.json();
+  json.begin_object();
+  json.key("schema_version").number(1);
+  json.key("reason").string(name_of(job.cause.trigger));
+  json.key("outcome").string(outcome_text(job.cause.outcome, job.cause.outcome_value, outcome));
+  json.key("verdict");
+  write_verdict(json, job.work.verdict);
+  for (const std::string_view key : {"exception_type", "exception_module", "exception_message"})
+    json.key(key).null();
+  json.key("context").string_or_null(job.cause.reason);
+  json.key("backend").string(backend_of(space_of(job)));
+  json.key("captured_event_count").number(job.event_count);
+  json.key("custom_metadata").begin_object(true);
+  json.end_object();
+  json.key("limit");
+  write_limit(json, job.work.verdict);
+  json.key("request");
+  write_request(hook, json, job);
+  json.key("failure");
+  job.cause.failure == 0 ? json.null() : json.number(job.cause.failure);
+  json.end_object();
+  return file.done();
+}
+
+}  // namespace oomrec::bundle

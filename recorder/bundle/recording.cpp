@@ -1,0 +1,370 @@
+// recording.oomrec: the session itself, packed.
+//
+// A copy of the session in the same format, its chunks moved together. Only what the session's
+// directory names is read, and the kernel reads it (pwrite from the mapping): a page that is not
+// there costs the copy, never a fault. The header is copied first, with its counts, so that entries
+// added meanwhile are left out. A copy too large for its directory is made without event rings,
+// then with the largest stacks alone; totals, threads, failures and the time line are always whole.
+#include <algorithm>
+#include <bit>
+#include <cerrno>
+#include <cstring>
+#include <iterator>
+
+#include "recorder/bundle/files.h"
+#include "recorder/bundle/largest.h"
+#include "recorder/bundle/system.h"
+
+namespace oomrec::bundle {
+namespace {
+
+using session::chunk_bytes;
+using session::Failure;
+using session::Header;
+using session::Holder;
+using session::kMaxChunks;
+using session::kSegmentBytes;
+using session::Lane;
+using session::Node;
+using session::TableDirectory;
+using session::TableId;
+
+constexpr std::size_t kLargestStacks = 1000;
+constexpr std::uint64_t kOtherFilesBytes = 256 * 1024;  // all but recording.oomrec and events.json
+constexpr std::uint64_t kEventBytes = 330;              // of one event in events.json, about
+
+// Old node numbers to new ones, when only some stacks are kept: a bit for each node that stays.
+class NodeSelection {
+ public:
+  NodeSelection(const session::View& view, std::span<std::uint64_t> bits,
+                std::span<std::uint32_t> ranks) noexcept
+      : view_(view), bits_(bits), ranks_(ranks) {}
+
+  void clear() noexcept {
+    std::fill(bits_.begin(), bits_.end(), 0);
+    bits_[0] = 1;  // node 0 is entry 0 here too
+  }
+
+  void keep(std::uint32_t node) noexcept {
+    for (node = within(node); node != 0 && !kept(node); node = within(parent_of(node)))
+      bits_[node / 64] |= std::uint64_t{1} << (node % 64);
+  }
+
+  // After the last keep(), before the first renumbered().
+  void count() noexcept {
+    std::uint32_t total = 0;
+    for (std::size_t word = 0; word < bits_.size(); ++word) {
+      if (word % kWordsPerRank == 0) ranks_[word / kWordsPerRank] = total;
+      total += static_cast<std::uint32_t>(std::popcount(bits_[word]));
+    }
+    total_ = total;
+  }
+
+  std::uint32_t total() const noexcept { return total_; }
+  bool kept(std::uint32_t node) const noexcept { return (bits_[node / 64] >> (node % 64)) & 1; }
+
+  std::uint32_t renumbered(std::uint32_t node) const noexcept {
+    node = within(node);
+    const std::size_t word = node / 64;
+    std::uint32_t rank = ranks_[word / kWordsPerRank];
+    for (std::size_t i = word / kWordsPerRank * kWordsPerRank; i < word; ++i)
+      rank += static_cast<std::uint32_t>(std::popcount(bits_[i]));
+    const std::uint64_t below = (std::uint64_t{1} << (node % 64)) - 1;
+    return rank + static_cast<std::uint32_t>(std::popcount(bits_[word] & below));
+  }
+
+  std::uint32_t capacity() const noexcept { return static_cast<std::uint32_t>(bits_.size() * 64); }
+
+  static constexpr std::size_t kWordsPerRank = 64;
+
+ private:
+  std::uint32_t parent_of(std::uint32_t node) const noexcept {
+    Node entry{};
+    // Parents are always older: what says otherwise is damaged and ends the walk.
+    return view_.read(TableId::nodes, node, entry) && entry.parent < node ? entry.parent : 0;
+  }
+
+  // The nearest ancestor that has a bit here: a stack beyond the first million nodes is cut.
+  std::uint32_t within(std::uint32_t node) const noexcept {
+    while (node >= capacity()) node = parent_of(node);
+    return node;
+  }
+
+  const session::View& view_;
+  std::span<std::uint64_t> bits_;
+  std::span<std::uint32_t> ranks_;
+  std::uint32_t total_ = 0;
+};
+
+// The parts of Workspace::text while a recording is written.
+struct Memory {
+  alignas(Header) char header[session::kHeaderBytes];
+  LargestHolder largest[kLargestStacks];
+  std::uint32_t ranks[std::size(Workspace{}.sort) / NodeSelection::kWordsPerRank];
+};
+static_assert(sizeof(Memory) <= sizeof(Workspace{}.text) && alignof(Memory) <= 8);
+
+class Recording {
+ public:
+  Recording(Job& job, Memory& memory) noexcept
+      : job_(job),
+        view_(job.view),
+        memory_(memory),
+        header_(*reinterpret_cast<Header*>(memory.header)),
+        nodes_(job.view, job.work.sort, memory.ranks) {}
+
+  // Lays the copy out: its header names where all will be. Bytes of the file.
+  std::uint64_t lay_out(Reduction reduction) noexcept;
+  bool write(int fd) noexcept;
+
+ private:
+  TableDirectory& table(TableId id) noexcept {
+    return header_.tables[static_cast<std::size_t>(id)];
+  }
+  const TableDirectory& source(TableId id) const noexcept {
+    return view_.header().tables[static_cast<std::size_t>(id)];
+  }
+  std::uint64_t place(std::uint64_t bytes) noexcept;
+  void place_table(TableId id) noexcept;
+  std::uint64_t ring_bytes(const Lane& lane) const noexcept;
+  void select_largest() noexcept;
+  void put(std::uint64_t offset, const void* data, std::uint64_t bytes) noexcept;
+  void copy_table(TableId id) noexcept;
+  void copy_rings_and_lanes() noexcept;
+  template <class Entry>
+  void rewrite_table(TableId id, Entry&& entry) noexcept;
+
+  Job& job_;
+  const session::View& view_;
+  Memory& memory_;
+  Header& header_;
+  NodeSelection nodes_;
+  Reduction reduction_ = Reduction::none;
+  std::size_t largest_count_ = 0;
+  std::uint64_t end_ = 0;
+  int fd_ = -1;
+  int error_ = 0;
+};
+
+// A chunk never crosses a segment.
+std::uint64_t Recording::place(std::uint64_t bytes) noexcept {
+  end_ = (end_ + 7) & ~std::uint64_t{7};
+  if (end_ / kSegmentBytes != (end_ + bytes - 1) / kSegmentBytes)
+    end_ = (end_ / kSegmentBytes + 1) * kSegmentBytes;
+  const std::uint64_t offset = end_;
+  end_ += bytes;
+  return offset;
+}
+
+void Recording::place_table(TableId id) noexcept {
+  TableDirectory& directory = table(id);
+  std::uint64_t left = directory.committed.load(std::memory_order_relaxed);
+  for (std::uint32_t k = 0; k < kMaxChunks; ++k) {
+    std::uint64_t offset = 0;
+    if (left != 0) {
+      const std::uint64_t capacity = chunk_bytes(k) / directory.entry_bytes;
+      const std::uint64_t entries = std::min(left, capacity);
+      offset = place(entries * directory.entry_bytes);
+      left -= entries;
+    }
+    directory.chunk_offsets[k].store(offset, std::memory_order_relaxed);
+  }
+}
+
+// 0 where there is no ring, or none to be copied.
+std::uint64_t Recording::ring_bytes(const Lane& lane) const noexcept {
+  if (reduction_ != Reduction::none || lane.ring_offset == 0) return 0;
+  const std::uint64_t bytes = std::uint64_t{lane.ring_slots} * sizeof(session::Event);
+  return view_.bytes().at(lane.ring_offset, bytes) == nullptr ? 0 : bytes;
+}
+
+void Recording::select_largest() noexcept {
+  nodes_.clear();
+  largest_count_ = find_largest(view_, memory_.largest);
+  Holder holder{};
+  for (std::size_t i = 0; i < largest_count_; ++i)
+    if (view_.read(TableId::holders, memory_.largest[i].holder, holder)) nodes_.keep(holder.node);
+  Failure failure{};
+  for (std::uint64_t i = 1; i < view_.count(TableId::failures); ++i)
+    if (view_.read(TableId::failures, i, failure)) nodes_.keep(failure.node);
+  nodes_.count();
+}
+
+std::uint64_t Recording::lay_out(Reduction reduction) noexcept {
+  reduction_ = reduction;
+  end_ = session::kHeaderBytes;
+  std::memset(memory_.header, 0, sizeof memory_.header);
+  std::memcpy(memory_.header, static_cast<const void*>(&view_.header()), sizeof(Header));
+  header_.header_bytes = session::kHeaderBytes;
+  std::memset(header_.alive_mutex, 0, sizeof header_.alive_mutex);  // nobody's: a copy is dead
+
+  const auto set = [&](TableId id, std::uint64_t entries, std::uint32_t entry_bytes) {
+    table(id).committed.store(entries, std::memory_order_relaxed);
+    table(id).entry_bytes = entry_bytes;
+  };
+  for (std::uint32_t i = 0; i < static_cast<std::uint32_t>(TableId::count_); ++i) {
+    const auto id = static_cast<TableId>(i);
+    const std::uint32_t entry_bytes = table(id).entry_bytes;  // of the copy: it changes no more
+    set(id, entry_bytes == 0 ? 0 : view_.count(id), entry_bytes);
+  }
+  set(TableId::lanes, view_.count(TableId::lanes), sizeof(Lane));
+  if (reduction == Reduction::largest_stacks) {
+    select_largest();
+    set(TableId::nodes, nodes_.total(), sizeof(Node));
+    set(TableId::holders, largest_count_ + 1, sizeof(Holder));
+    set(TableId::failures, view_.count(TableId::failures), sizeof(Failure));
+    for (const TableId id : {TableId::live_blocks, TableId::live_ranges, TableId::checkpoints})
+      set(id, 0, table(id).entry_bytes);
+  }
+  for (std::uint32_t i = 0; i < static_cast<std::uint32_t>(TableId::count_); ++i)
+    place_table(static_cast<TableId>(i));
+
+  const std::uint64_t tables_end = end_;
+  const std::uint64_t lanes = table(TableId::lanes).committed.load(std::memory_order_relaxed);
+  for (std::uint64_t i = 1; i < lanes; ++i)
+    if (view_.read(TableId::lanes, i, job_.work.lane) && ring_bytes(job_.work.lane) != 0)
+      place(ring_bytes(job_.work.lane));
+  const std::uint64_t bytes = end_;
+  header_.file_bytes = bytes;
+  header_.used_bytes.store(bytes, std::memory_order_relaxed);
+  end_ = tables_end;  // write() places the rings again, in the same order
+  return bytes;
+}
+
+void Recording::put(std::uint64_t offset, const void* data, std::uint64_t bytes) noexcept {
+  if (error_ == 0 && bytes != 0) error_ = sys::write_all_at(fd_, data, bytes, offset);
+}
+
+void Recording::copy_table(TableId id) noexcept {
+  const TableDirectory& directory = table(id);
+  std::uint64_t left = directory.committed.load(std::memory_order_relaxed);
+  for (std::uint32_t k = 0; k < kMaxChunks && left != 0; ++k) {
+    const std::uint64_t entries = std::min(left, chunk_bytes(k) / directory.entry_bytes);
+    const std::uint64_t bytes = entries * directory.entry_bytes;
+    const std::uint64_t from = source(id).chunk_offsets[k].load(std::memory_order_relaxed);
+    const std::byte* const data = from == 0 ? nullptr : view_.bytes().at(from, bytes);
+    if (data != nullptr)
+      put(directory.chunk_offsets[k].load(std::memory_order_relaxed), data, bytes);
+    left -= entries;
+  }
+}
+
+// Writes a table anew: entry(i, out) is asked for each entry in turn, until it returns false.
+template <class Entry>
+void Recording::rewrite_table(TableId id, Entry&& entry) noexcept {
+  const TableDirectory& directory = table(id);
+  const std::uint64_t count = directory.committed.load(std::memory_order_relaxed);
+  char* const buffer = job_.work.json;
+  const std::size_t in_buffer = sizeof job_.work.json / directory.entry_bytes;
+  std::uint64_t index = 0;
+  for (std::uint32_t k = 0; k < kMaxChunks && index < count; ++k) {
+    const std::uint64_t in_chunk = std::min(count - index, chunk_bytes(k) / directory.entry_bytes);
+    std::uint64_t offset = directory.chunk_offsets[k].load(std::memory_order_relaxed);
+    for (std::uint64_t done = 0; done < in_chunk;) {
+      const std::size_t entries = std::min<std::uint64_t>(in_buffer, in_chunk - done);
+      const std::size_t bytes = entries * directory.entry_bytes;
+      std::memset(buffer, 0, bytes);
+      for (std::size_t i = 0; i < entries; ++i)
+        entry(index + done + i, buffer + i * directory.entry_bytes);
+      put(offset, buffer, bytes);
+      offset += bytes;
+      done += entries;
+    }
+    index += in_chunk;
+  }
+}
+
+void Recording::copy_rings_and_lanes() noexcept {
+  rewrite_table(TableId::lanes, [&](std::uint64_t i, char* out) {
+    Lane& lane = job_.work.lane;
+    if (!view_.read(TableId::lanes, i, lane)) return;
+    const std::uint64_t bytes = ring_bytes(lane);
+    std::uint64_t offset = bytes == 0 ? 0 : place(bytes);
+    if (end_ > header_.file_bytes) offset = 0;  // a ring made since it was laid out
+    if (offset != 0) put(offset, view_.bytes().at(lane.ring_offset, bytes), bytes);
+    lane.ring_offset = offset;
+    if (offset == 0) lane.ring_slots = 0;
+    std::memcpy(out, static_cast<const void*>(&lane), sizeof lane);
+  });
+}
+
+bool Recording::write(int fd) noexcept {
+  fd_ = fd;
+  const bool whole = reduction_ != Reduction::largest_stacks;
+  for (std::uint32_t i = 0; i < static_cast<std::uint32_t>(TableId::count_); ++i) {
+    const auto id = static_cast<TableId>(i);
+    const bool rewritten =
+        id == TableId::lanes ||
+        (!whole && (id == TableId::nodes || id == TableId::holders || id == TableId::failures));
+    if (!rewritten) copy_table(id);
+  }
+  copy_rings_and_lanes();
+  if (!whole) {
+    std::uint32_t next = 0;
+    rewrite_table(TableId::nodes, [&](std::uint64_t i, char* out) {
+      if (i != 0)
+        for (++next; next < nodes_.capacity() && !nodes_.kept(next);) ++next;
+      Node node{};
+      if (i == 0 || !view_.read(TableId::nodes, next, node)) return;
+      node.parent = nodes_.renumbered(node.parent);
+      std::memcpy(out, &node, sizeof node);
+    });
+    rewrite_table(TableId::holders, [&](std::uint64_t i, char* out) {
+      Holder holder{};
+      if (i == 0 || !view_.read(TableId::holders, memory_.largest[i - 1].holder, holder)) return;
+      holder.node = nodes_.renumbered(holder.node);
+      std::memcpy(out, static_cast<const void*>(&holder), sizeof holder);
+    });
+    rewrite_table(TableId::failures, [&](std::uint64_t i, char* out) {
+      Failure failure{};
+      if (!view_.read(TableId::failures, i, failure)) return;
+      failure.node = nodes_.renumbered(failure.node);
+      std::memcpy(out, static_cast<const void*>(&failure), sizeof failure);
+    });
+  }
+  // Last, because it alone makes the file a session; it also marks the end of a sparse tail.
+  put(0, memory_.header, sizeof memory_.header);
+  const char end = 0;
+  if (error_ == 0 && header_.file_bytes > end_)
+    error_ = sys::write_all_at(fd_, &end, 1, header_.file_bytes - 1);
+  return error_ == 0;
+}
+
+}  // namespace
+
+bool write_recording(InHook, Job& job) noexcept {
+  Memory& memory = *reinterpret_cast<Memory*>(job.work.text);
+  Recording recording{job, memory};
+  std::uint64_t events = 0;
+  for (std::uint64_t i = 1; i < job.view.count(TableId::lanes) && events < kMaxEvents; ++i)
+    if (job.view.read(TableId::lanes, i, job.work.lane))
+      events += job.work.lane.ring_next.load(std::memory_order_relaxed);
+  const std::uint64_t events_bytes = std::min(events, kMaxEvents) * kEventBytes;
+
+  const auto fits = [&](std::uint64_t bytes) {
+    return job.max_bytes == 0 || bytes + kOtherFilesBytes <= job.max_bytes;
+  };
+  job.reduction = Reduction::none;
+  std::uint64_t bytes = recording.lay_out(job.reduction);
+  if (!fits(bytes + events_bytes)) {
+    job.reduction = Reduction::without_events;
+    bytes = recording.lay_out(job.reduction);
+  }
+  if (!fits(bytes)) {
+    job.reduction = Reduction::largest_stacks;
+    bytes = recording.lay_out(job.reduction);
+  }
+
+  const int fd = create_file(job, "recording.oomrec");
+  if (fd < 0) return false;
+  if (!recording.write(fd)) {
+    if (job.error == 0) job.error = EIO;
+    sys::close(fd);
+    return false;
+  }
+  job.bytes += bytes;
+  sys::close(fd);
+  return true;
+}
+
+}  // namespace oomrec::bundle

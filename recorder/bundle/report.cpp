@@ -1,0 +1,101 @@
+#include "recorder/bundle/report.h"
+
+#include "recorder/bundle/largest.h"
+#include "recorder/bundle/own_code.h"
+
+namespace oomrec::bundle {
+namespace {
+
+using session::FrameKind;
+using session::TableId;
+using session::View;
+
+// The frames of a stack that tell a reader most: 0 where there is none.
+struct Telling {
+  std::uint64_t own_python = 0;  // the innermost line of the program's own
+  std::uint64_t python = 0;      // the innermost of all
+  std::uint64_t native = 0;      // the innermost outside of allocators and the C library
+};
+
+Telling telling_frames(const View& view, std::uint32_t node) noexcept {
+  Telling found;
+  view.walk(node, [&](std::uint64_t frame) {
+    session::Code code{};
+    session::Module module{};
+    if (session::kind_of(frame) == FrameKind::python) {
+      if (found.python == 0) found.python = frame;
+      if (found.own_python == 0 && view.read(TableId::codes, session::code_of(frame), code) &&
+          is_programs_own(view.string(code.file)))
+        found.own_python = frame;
+    } else if (session::kind_of(frame) == FrameKind::native && found.native == 0 &&
+               view.read(TableId::modules, session::module_of(frame), module) &&
+               !is_plumbing(view.string(module.path))) {
+      found.native = frame;
+    }
+  });
+  return found;
+}
+
+// "train.py:31 make_batch", or "make_noise in libsound.so", or "libsound.so".
+void add_place(InHook hook, Text& text, const View& view, std::uint32_t node, ExportedName names,
+               std::span<char> buffer) noexcept {
+  const Telling found = telling_frames(view, node);
+  const std::uint64_t python = found.own_python != 0 ? found.own_python : found.python;
+  session::Code code{};
+  session::Module module{};
+  if (python != 0 && view.read(TableId::codes, session::code_of(python), code)) {
+    text.add(", ").add(base_name(view.string(code.file))).add(':');
+    text.number(line_of(view, code, session::instruction_of(python)));
+    text.add(' ').add(view.string(code.name));
+  } else if (found.native != 0 &&
+             view.read(TableId::modules, session::module_of(found.native), module)) {
+    const std::string_view name = exported_name(hook, names, module, found.native, buffer);
+    text.add(", ").add(name).add(name.empty() ? "" : " in ");
+    text.add(base_name(view.string(module.path)));
+  }
+}
+
+}  // namespace
+
+void report_failure(InHook hook, Text& text, const View& view, const Cause& cause,
+                    const Verdict& verdict, Workspace& work) noexcept {
+  text.add("oomrec: ").add(verdict.summary);
+  if (!cause.reason.empty()) text.add(": ").add(cause.reason);
+  text.add('\n');
+
+  LargestHolder largest{};
+  session::Holder holder{};
+  if (find_largest(view, {&largest, 1}) == 1 &&
+      view.read(TableId::holders, largest.holder, holder)) {
+    const std::uint64_t blocks = holder.live_count.load(std::memory_order_relaxed);
+    const bool estimated = (holder.flags & session::kHolderEstimated) != 0;
+    text.add("oomrec: largest holder: ").add(estimated ? "about " : "").size(largest.live_bytes);
+    text.add(" in ").number(blocks).add(blocks == 1 ? " block" : " blocks");
+    add_place(hook, text, view, holder.node, cause.exported_name, {work.line, 512});
+    text.add('\n');
+  }
+  const std::string_view note = view.string(view.header().heap_note);
+  if (!note.empty()) text.add("oomrec: ").add(note).add('\n');
+}
+
+void report_bundle(Text& text, std::string_view path, std::string_view directory) noexcept {
+  if (!directory.empty() && path.starts_with(directory) && path.size() > directory.size() + 1 &&
+      path[directory.size()] == '/')
+    path.remove_prefix(directory.size() + 1);
+  text.add("oomrec: bundle ").add(path).add("   read it with: oomrec show");
+  // There `oomrec show` looks by itself.
+  if (!path.starts_with("oom_dumps/")) text.add(' ').add(path);
+  text.add('\n');
+}
+
+void report_detour(Text& text, std::string_view wanted, int error,
+                   std::string_view instead) noexcept {
+  text.add("oomrec: ").add(wanted).add(": ").add(error_words(error)).add("; ");
+  if (instead.empty()) {
+    text.add("no bundle could be written\n");
+  } else {
+    text.add("the bundle went to ").add(instead).add(" instead\n");
+  }
+}
+
+}  // namespace oomrec::bundle

@@ -1,0 +1,163 @@
+// The order in which a bundle comes into being, and what each failure means.
+#include <cerrno>
+
+#include "recorder/bundle/directory.h"
+#include "recorder/bundle/files.h"
+#include "recorder/bundle/retention.h"
+#include "recorder/bundle/system.h"
+#include "recorder/bundle/text.h"
+
+namespace oomrec::bundle {
+namespace {
+
+Result result_of(int error) noexcept {
+  switch (error) {
+    case ENOSPC:
+    case EDQUOT:
+    case EFBIG:
+      return Result::no_room;
+    case ENOENT:
+    case ENOTDIR:
+    case EACCES:
+    case EPERM:
+    case EROFS:
+      return Result::no_directory;
+    case ETIMEDOUT:
+      return Result::timed_out;
+    default:
+      return Result::failed;
+  }
+}
+
+bool write_files(InHook hook, Job& job) noexcept {
+  return write_recording(hook, job) && write_events(hook, job) && write_environment(hook, job) &&
+         write_symbols(hook, job) && write_metadata(hook, job) && write_manifest(hook, job);
+}
+
+// Some file systems cannot, and say so: their promise is then as good as it gets.
+int sync_or_none(int fd) noexcept {
+  const int result = sys::sync(fd);
+  return result == -EINVAL || result == -ENOSYS ? 0 : result;
+}
+
+int sync_files(int directory) noexcept {
+  for (const char* const name : kFileNames) {
+    const int fd = sys::open_at(directory, name, O_RDONLY | O_NOFOLLOW);
+    if (fd < 0) return fd;
+    const int result = sync_or_none(fd);
+    sys::close(fd);
+    if (result < 0) return result;
+  }
+  return sync_or_none(directory);
+}
+
+// From the temporary directory to the bundle: 0 or minus an errno.
+int publish(int dump_directory, Job& job, std::uint64_t began_ns) noexcept {
+  int result = sync_files(job.directory);
+  if (result < 0) return result;
+  // Had this taken so long that others take us for dead, they may be removing our files.
+  if (sys::monotonic_ns() - began_ns > kStaleSeconds / 2 * 1'000'000'000U) return -ETIMEDOUT;
+  result = sys::rename_at(dump_directory, job.work.temporary, job.work.name);
+  if (result == 0) sync_or_none(dump_directory);
+  return result;
+}
+
+}  // namespace
+
+int create_file(Job& job, const char* name) noexcept {
+  const int fd = sys::open_at(job.directory, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0600);
+  if (fd < 0 && job.error == 0) job.error = -fd;
+  return fd < 0 ? -1 : fd;
+}
+
+JsonFile::JsonFile(InHook hook, Job& job, const char* name) noexcept
+    : job_(job),
+      fd_(create_file(job, name)),
+      json_(hook, fd_, job.work.json, sizeof job.work.json) {}
+
+JsonFile::~JsonFile() {
+  if (fd_ >= 0) sys::close(fd_);
+}
+
+bool JsonFile::done() noexcept {
+  if (fd_ < 0) return false;
+  if (json_.finish()) {
+    job_.bytes += json_.bytes();
+    return true;
+  }
+  if (job_.error == 0) job_.error = json_.error();
+  return false;
+}
+
+std::uint64_t realtime_of(const session::View& view, std::uint64_t monotonic_ns) noexcept {
+  const session::Header& header = view.header();
+  return header.start_realtime_ns + (monotonic_ns - header.start_monotonic_ns);
+}
+
+std::string_view backend_of(Space space) noexcept {
+  switch (space) {
+    case Space::cuda:
+    case Space::cuda_host:
+    case Space::cuda_va:
+      return "cuda";
+    case Space::hip:
+    case Space::hip_host:
+    case Space::hip_va:
+      return "rocm";
+    default:
+      return "cpu";
+  }
+}
+
+Space space_of(const Job& job) noexcept {
+  session::Failure failure{};
+  const bool known = job.cause.failure != 0 &&
+                     job.view.read(session::TableId::failures, job.cause.failure, failure);
+  return known ? static_cast<Space>(failure.space) : Space::heap;
+}
+
+Result write(InHook hook, const session::View& view, const Cause& cause,
+             const Destination& destination, Workspace& work, int& error,
+             const Progress& progress) noexcept {
+  const std::uint64_t began_ns = sys::monotonic_ns();
+  Job job{view, cause, work, destination.max_total_bytes,
+          cause.realtime_ns != 0 ? cause.realtime_ns : sys::realtime_ns()};
+  work.path[0] = '\0';
+  error = 0;
+  if (view.problem() != session::Problem::none) {
+    error = EINVAL;
+    return Result::failed;
+  }
+  work.verdict = verdict_of(view, cause.trigger, cause.failure);
+
+  const int dump_directory = open_dump_directory(destination.directory, work);
+  if (dump_directory < 0) {
+    error = -dump_directory;
+    return result_of(error);
+  }
+  remove_strays(dump_directory, sys::realtime_ns(), work);
+  job.directory = claim_name(dump_directory, backend_of(space_of(job)), job.created_ns, work);
+  if (job.directory < 0) {
+    error = -job.directory;
+  } else {
+    Text{work.path}.add(destination.directory).add('/').add(work.name);
+    if (!write_files(hook, job)) {
+      error = job.error != 0 ? job.error : EIO;
+    } else {
+      if (progress.data_written != nullptr) progress.data_written(hook, progress.argument);
+      error = -publish(dump_directory, job, began_ns);
+    }
+    sys::close(job.directory);
+    if (error != 0) remove_directory(dump_directory, work.temporary, work);
+  }
+  if (error == 0) {
+    enforce_bounds(dump_directory, work.name, {destination.max_dumps, destination.max_total_bytes},
+                   work);
+  } else {
+    work.path[0] = '\0';
+  }
+  sys::close(dump_directory);
+  return error == 0 ? Result::written : result_of(error);
+}
+
+}  // namespace oomrec::bundle

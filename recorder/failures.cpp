@@ -1,0 +1,296 @@
+#include "recorder/failures.h"
+
+#include "recorder/bundle/bundle.h"
+#include "recorder/counters.h"
+#include "recorder/limit/ceilings.h"
+#include "recorder/process.h"
+#include "recorder/system/files.h"
+#include "recorder/threads.h"
+#include "recorder/tick.h"
+
+namespace oomrec::recorder {
+
+using session::Failure;
+using session::g_session;
+
+namespace {
+
+constexpr std::uint64_t kEvidenceNs = 100'000'000;
+constexpr std::uint32_t kKnown = 1024;  // places for known refusals: a power of two
+constexpr std::uint32_t kMostEntries = kKnown / 2;
+
+struct Known {
+  std::uint32_t node;
+  std::uint32_t entry;  // in `failures`; 0: free
+};
+
+// What the last refusal was, should the process end with it.
+struct Last {
+  Request request{};
+  int error = 0;
+  bool by_us = false;
+  std::uint32_t node = 0;
+  std::uint32_t thread = 0;
+  std::uint32_t entry = 0;
+  std::uint64_t time_ns = 0;
+};
+
+struct Failures {
+  system::SpinLock lock;  // known, last
+  Known known[kKnown] = {};
+  std::uint32_t entries = 0;
+  Last last;
+
+  system::SpinLock evidence_lock;
+  limit::Ceilings evidence;
+  std::uint64_t evidence_ns = 0;
+
+  std::atomic<bool> writing{false};  // a bundle; guards `rate`
+  BundleRate rate;
+  std::atomic<bool> open_outcome{false};  // the last bundle's: what becomes of the process
+};
+constinit Failures g_failures;
+
+limit::Ceilings evidence(InHook hook, std::uint64_t now, bool fresh) noexcept {
+  const system::SpinGuard guard(g_failures.evidence_lock);
+  if (!guard) return {};
+  if (fresh || g_failures.evidence_ns == 0 || now - g_failures.evidence_ns > kEvidenceNs) {
+    g_failures.evidence = limit::read_ceilings(hook);
+    g_failures.evidence_ns = now;
+  }
+  return g_failures.evidence;
+}
+
+bool same_kind(const Failure& failure, const Last& refusal) noexcept {
+  return failure.node == refusal.node &&
+         failure.api == static_cast<std::uint16_t>(refusal.request.api) &&
+         failure.space == static_cast<std::uint8_t>(refusal.request.space) &&
+         ((failure.flags & session::kFailureProbe) != 0) == refusal.request.probe;
+}
+
+// The place of this refusal among the known ones: taken, or free for it.
+Known& place_of(const Last& refusal) noexcept {
+  for (auto at = static_cast<std::uint32_t>(live::mix(refusal.node));; ++at) {
+    Known& place = g_failures.known[at % kKnown];
+    if (place.entry == 0) return place;
+    if (place.node == refusal.node && same_kind(g_session.failures.at(place.entry), refusal))
+      return place;
+  }
+}
+
+std::uint32_t enter(InHook hook, const ThreadState* thread, const Last& refusal,
+                    bool fresh) noexcept {
+  const std::int64_t live = live_bytes(thread);
+  const limit::Ceilings seen = evidence(hook, refusal.time_ns, fresh);
+  std::uint32_t entry = 0;
+  const bool entered = g_session.failures.append(hook, entry, [&](Failure& failure) noexcept {
+    failure.time_ns = refusal.time_ns;
+    failure.realtime_ns = system::realtime_ns();
+    failure.bytes = refusal.request.bytes;
+    failure.node = refusal.node;
+    failure.thread = refusal.thread;
+    failure.api = static_cast<std::uint16_t>(refusal.request.api);
+    failure.space = static_cast<std::uint8_t>(refusal.request.space);
+    failure.flags = static_cast<std::uint8_t>((refusal.request.probe ? session::kFailureProbe : 0) |
+                                              (refusal.by_us ? session::kFailureRefused : 0));
+    failure.error = refusal.error;
+    failure.live_bytes = live < 0 ? 0 : static_cast<std::uint64_t>(live);
+    failure.soft_limit_bytes =
+        g_state.limit.bytes() == 0 ? session::kUnlimited : g_state.limit.bytes();
+    failure.vm_bytes = seen.vm_bytes;
+    failure.rlimit_as_bytes = seen.rlimit_as_bytes;
+    failure.data_bytes = seen.data_bytes;
+    failure.rlimit_data_bytes = seen.rlimit_data_bytes;
+    failure.rss_bytes = seen.rss_bytes;
+    failure.ram_bytes = seen.ram_bytes;
+    failure.swap_bytes = seen.swap_bytes;
+    failure.cgroup_used_bytes = seen.cgroup_used_bytes;
+    failure.cgroup_limit_bytes = seen.cgroup_limit_bytes;
+    failure.last_ns.store(refusal.time_ns, std::memory_order_relaxed);
+  });
+  if (!entered) drop();
+  return entered ? entry : 0;
+}
+
+// Counts a repeat, or enters a refusal never seen. `first`: it was never seen.
+std::uint32_t remember(InHook hook, const ThreadState* thread, Last& refusal,
+                       bool& first) noexcept {
+  const system::SpinGuard guard(g_failures.lock);
+  if (!guard) return 0;
+  Known& place = place_of(refusal);
+  first = place.entry == 0;
+  if (!first) {
+    Failure& known = g_session.failures.at(place.entry);
+    known.repeats.fetch_add(1, std::memory_order_relaxed);
+    known.last_ns.store(refusal.time_ns, std::memory_order_relaxed);
+    refusal.entry = place.entry;
+  } else if (g_failures.entries < kMostEntries) {
+    // Evidence as fresh as its bundle will be; a flood of new stacks shares what was read.
+    const bool fresh = !refusal.request.probe && g_failures.rate.due(refusal.time_ns);
+    refusal.entry = enter(hook, thread, refusal, fresh);
+    if (refusal.entry != 0) {
+      place = {refusal.node, refusal.entry};
+      ++g_failures.entries;
+    }
+  }
+  if (!refusal.request.probe) g_failures.last = refusal;
+  return refusal.entry;
+}
+
+// Writes the bundle of failure `entry` (0: of none), unless one is being written. True: written.
+bool write_bundle(InHook hook, bundle::Cause cause, bool at_the_end) noexcept {
+  if (system::is_sandboxed() || g_failures.writing.exchange(true, std::memory_order_acquire))
+    return false;
+  const std::uint64_t began = system::monotonic_ns();
+  bool written = false;
+  if (at_the_end ? g_failures.rate.due_at_the_end() : g_failures.rate.due(began)) {
+    auto& header = g_session.header();
+    const std::uint64_t number = header.bundles_written.fetch_add(1, std::memory_order_relaxed) + 1;
+    if (cause.failure != 0) {
+      g_session.failures.at(cause.failure)
+          .bundle.store(static_cast<std::uint32_t>(number), std::memory_order_relaxed);
+    }
+    const Options& options = g_state.options;
+    const bundle::Destination destination{dump_directory(), options.max_dumps,
+                                          options.max_total_mb << 20};
+    const auto seconds = static_cast<unsigned>(options.bundle_seconds);
+    written = bundle::write_from_process(hook, cause, destination, {options.quiet}, seconds) ==
+              bundle::Result::written;
+    if (!written) {
+      header.bundles_written.fetch_sub(1, std::memory_order_relaxed);
+      if (cause.failure != 0)
+        g_session.failures.at(cause.failure).bundle.store(0, std::memory_order_relaxed);
+    }
+    if (written) {
+      g_failures.open_outcome.store(cause.outcome == OutcomeKind::running,
+                                    std::memory_order_relaxed);
+    }
+    g_failures.rate.ended(began, system::monotonic_ns());
+  }
+  g_failures.writing.store(false, std::memory_order_release);
+  return written;
+}
+
+// The entry that tells the last refusal: its own, unless that tells an earlier one of the same
+// kind.
+std::uint32_t enter_last(InHook hook, const Last& last, bool told) noexcept {
+  if (last.entry == 0) return enter(hook, known_thread(), last, true);
+  const std::uint32_t repeats =
+      g_session.failures.at(last.entry).repeats.load(std::memory_order_relaxed);
+  if (!told && repeats == 0) return last.entry;
+  const std::uint32_t entry = enter(hook, known_thread(), last, true);
+  if (entry == 0) return last.entry;
+  g_session.failures.at(entry).repeats.store(repeats, std::memory_order_relaxed);
+  return entry;
+}
+
+bundle::Cause cause_of(std::uint32_t entry, bool by_us) noexcept {
+  bundle::Cause cause;
+  cause.trigger = by_us ? Trigger::soft_limit : Trigger::allocation_failed;
+  cause.failure = entry;
+  return cause;
+}
+
+OutcomeKind outcome_at_end(int status) noexcept {
+  const system::SpinGuard guard(g_failures.lock);
+  const bool lived_on = guard && g_failures.last.time_ns + kRecoveredNs < system::monotonic_ns();
+  return status == 0 || lived_on ? OutcomeKind::recovered : OutcomeKind::exited;
+}
+
+}  // namespace
+
+void on_failure(InHook hook, const Request& request, int error, bool by_us) noexcept {
+  if (phase() == Phase::off) return;
+  ThreadState* thread = current_thread(hook);
+  if (phase() == Phase::waiting && begin_waiting_session(hook)) thread = current_thread(hook);
+  if (phase() != Phase::active) return;
+
+  Last refusal{request, error, by_us, 0, 0, 0, system::monotonic_ns()};
+  if (thread != nullptr) {
+    refusal.node = stack::capture(hook, thread->stacks, thread->root());
+    refusal.thread = thread->thread;
+    add_own(thread->lane->spaces[static_cast<std::size_t>(request.space)].failed_count,
+            std::uint64_t{1});
+  }
+  auto& header = g_session.header();
+  (request.probe ? header.probes_total : header.failures_total)
+      .fetch_add(1, std::memory_order_relaxed);
+
+  bool first = false;
+  const std::uint32_t entry = remember(hook, thread, refusal, first);
+  if (thread != nullptr) {
+    maybe_read_clock(hook, *thread);
+    append_event(*thread, EventKind::fail, request.space, request.api, entry, request.bytes,
+                 refusal.node);
+  }
+  if (first && !request.probe && entry != 0) write_bundle(hook, cause_of(entry, by_us), false);
+}
+
+bool dump(InHook hook, std::string_view reason) noexcept {
+  if (phase() == Phase::waiting) begin_waiting_session(hook);
+  if (phase() != Phase::active) return false;
+  bundle::Cause cause;
+  cause.trigger = Trigger::request;
+  cause.reason = reason;
+  return write_bundle(hook, cause, true);
+}
+
+void tell_last_failure(InHook hook, int status) noexcept {
+  Last last;
+  {
+    const system::SpinGuard guard(g_failures.lock);
+    if (!guard || g_failures.last.time_ns == 0) return;
+    last = g_failures.last;
+  }
+  const bool told = last.entry != 0 &&
+                    g_session.failures.at(last.entry).bundle.load(std::memory_order_relaxed) != 0;
+  // A repeat of what a bundle tells is told there, unless the program lived on in between and now
+  // dies of it.
+  const bool old = g_failures.rate.ended_ns() + kRecoveredNs < last.time_ns;
+  if (told && (status == 0 || !old)) return;
+  last.entry = enter_last(hook, last, told);
+  bundle::Cause cause = cause_of(last.entry, last.by_us);
+  cause.outcome = status == 0 ? OutcomeKind::recovered : OutcomeKind::exited;
+  cause.outcome_value = status;
+  write_bundle(hook, cause, true);
+}
+
+void note_recovery(InHook hook, std::uint64_t now_ns) noexcept {
+  if (!g_failures.open_outcome.load(std::memory_order_relaxed) ||
+      g_failures.writing.exchange(true, std::memory_order_acquire))
+    return;
+  if (now_ns > g_failures.rate.ended_ns() + kRecoveredNs &&
+      bundle::complete_last(hook, OutcomeKind::recovered, 0, 0)) {
+    g_failures.open_outcome.store(false, std::memory_order_relaxed);
+  }
+  g_failures.writing.store(false, std::memory_order_release);
+}
+
+void complete_outcome_at_end(InHook hook, int status) noexcept {
+  if (!g_failures.open_outcome.exchange(false, std::memory_order_relaxed)) return;
+  const auto seconds = static_cast<unsigned>(g_state.options.bundle_seconds);
+  bundle::complete_last(hook, outcome_at_end(status), status, seconds);
+}
+
+bool last_failure_told() noexcept {
+  for (std::uint32_t entry = g_session.failures.size(); entry-- > 1;) {
+    const Failure& failure = g_session.failures.at(entry);
+    if ((failure.flags & session::kFailureProbe) == 0)
+      return failure.bundle.load(std::memory_order_relaxed) != 0;
+  }
+  return true;
+}
+
+void forget_failures(InHook) noexcept {
+  g_failures.lock.unlock();
+  g_failures.evidence_lock.unlock();
+  g_failures.writing.store(false, std::memory_order_relaxed);
+  for (Known& place : g_failures.known) place = {};
+  g_failures.entries = 0;
+  g_failures.last = {};
+  g_failures.evidence_ns = 0;
+  g_failures.rate = {};
+  g_failures.open_outcome.store(false, std::memory_order_relaxed);
+}
+
+}  // namespace oomrec::recorder

@@ -1,0 +1,84 @@
+// Proof that code runs inside a hook, as a type.
+//
+// Inside a hook the program may hold any lock and have no memory left. A function that takes
+// `InHook` promises: it may not allocate, lock what the program or the loader may hold, throw,
+// enter the loader, or change errno; it uses little stack and calls only functions that promise the
+// same, or raw system calls. Only HookScope makes an InHook; it is an empty class, so passing it is
+// free.
+#pragma once
+
+#include <cerrno>
+
+namespace oomrec {
+
+class InHook {
+  friend class HookScope;
+  friend class OutsideHooks;
+  InHook() noexcept {}
+};
+
+// What this thread is doing when a hook is entered.
+enum class HookState : unsigned char {
+  idle,      // in the program's own code
+  real,      // in the real function that a hook called: what it calls is part of that call
+  kernel,    // in a real mapping call: a heap event seen now comes from a signal handler, too
+  recorder,  // in the recorder: a call seen now comes from a signal handler of the program
+};
+
+class HookScope {
+ public:
+  explicit HookScope(HookState real = HookState::real) noexcept : before_(t_state), real_(real) {
+    t_state = real;
+  }
+  ~HookScope() { t_state = before_; }
+  HookScope(const HookScope&) = delete;
+  HookScope& operator=(const HookScope&) = delete;
+
+  // True when the program itself made this call. A call that is not outermost is passed on and gets
+  // no stack; see interrupted_recorder().
+  bool outermost() const noexcept { return before_ == HookState::idle; }
+
+  // True when a signal handler allocates while the recorder or the kernel works: counted in the
+  // totals, no more, so that every block is counted at both of its ends or at neither.
+  bool interrupted_recorder() const noexcept {
+    return before_ == HookState::recorder || before_ == HookState::kernel;
+  }
+
+  // From here to the end of the scope the recorder is at work, no longer the real function.
+  InHook in_hook() const noexcept {
+    t_state = HookState::recorder;
+    return {};
+  }
+
+  // Back to the real function: for hooks that record before the real call.
+  void leave_recorder() const noexcept { t_state = real_; }
+
+ private:
+  // initial-exec: the first access must not allocate, nor one during the thread's TLS destructors.
+  [[gnu::tls_model("initial-exec")]] static inline constinit thread_local HookState t_state =
+      HookState::idle;
+  const HookState before_;
+  const HookState real_;
+};
+
+// The same functions called where no hook is active: by the tools, by unit tests, and by the
+// library's constructor. The promise of InHook is stronger than what these callers need.
+class OutsideHooks {
+ public:
+  static InHook in_hook() noexcept { return {}; }
+};
+
+// errno survives the scope.
+class KeepErrno {
+ public:
+  KeepErrno() noexcept : value_(errno) {}
+  ~KeepErrno() { errno = value_; }
+  KeepErrno(const KeepErrno&) = delete;
+  KeepErrno& operator=(const KeepErrno&) = delete;
+  int value() const noexcept { return value_; }
+
+ private:
+  const int value_;
+};
+
+}  // namespace oomrec

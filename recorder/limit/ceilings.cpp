@@ -1,0 +1,157 @@
+#include "recorder/limit/ceilings.h"
+
+#include <sys/resource.h>
+#include <sys/sysinfo.h>
+
+#include <string_view>
+
+#include "recorder/session/layout.h"
+#include "recorder/system/files.h"
+#include "recorder/system/syscalls.h"
+#include "recorder/system/text.h"
+
+namespace oomrec::limit {
+namespace {
+
+using session::kUnlimited;
+using system::Text;
+
+constexpr std::uint64_t kPageBytes = 4096;
+// v1 has no word for "no limit" but the largest multiple of a page.
+constexpr std::uint64_t kHugeBytes = std::uint64_t{1} << 60;
+constexpr std::size_t kPathBytes = 384;
+
+// What differs between the two versions of the memory controller.
+struct Controller {
+  const char* directory;  // below the root of cgroups
+  const char* limit_file;
+  const char* usage_file;
+  std::string_view inactive;  // line of memory.stat, with its hierarchy
+};
+constexpr Controller kV1 = {"/memory", "/memory.limit_in_bytes", "/memory.usage_in_bytes",
+                            "total_inactive_file "};
+constexpr Controller kV2 = {"", "/memory.max", "/memory.current", "inactive_file "};
+
+std::uint64_t rlimit_bytes(int resource) noexcept {
+  rlimit64 limits{};
+  if (system::call(SYS_prlimit64, 0, resource, nullptr, &limits) != 0) return 0;
+  return limits.rlim_cur == RLIM64_INFINITY ? kUnlimited : limits.rlim_cur;
+}
+
+// Each with a buffer, so none may be inlined into another: a hook uses little stack.
+
+// A number, or "max". False: no such file.
+[[gnu::noinline]] bool read_number(const char* directory, const char* file,
+                                   std::uint64_t& value) noexcept {
+  char path[kPathBytes];
+  Text name(path);
+  name << directory << file;
+  char text[64];
+  if (name.truncated() || system::read_file(path, text, sizeof(text)) <= 0) return false;
+  value = text[0] == 'm' ? kUnlimited : system::number_in(text);
+  if (value >= kHugeBytes) value = kUnlimited;
+  return true;
+}
+
+[[gnu::noinline]] std::uint64_t inactive_bytes(const char* directory,
+                                               const Controller& controller) noexcept {
+  char path[kPathBytes];
+  Text name(path);
+  name << directory << "/memory.stat";
+  char text[1408];  // total_inactive_file is among the last of v1's 36 lines, near its byte 1,000
+  if (name.truncated() || system::read_file(path, text, sizeof(text)) <= 0) return 0;
+  return system::number_in(system::field(text, controller.inactive));
+}
+
+// The process' cgroup: "…:memory:PATH" in v1, "0::PATH" in v2. Points into `text`.
+std::string_view own_path(std::string_view text, bool& v1) noexcept {
+  std::string_view unified;
+  v1 = false;
+  while (!text.empty()) {
+    const std::string_view line = text.substr(0, text.find('\n'));
+    text.remove_prefix(line.size() < text.size() ? line.size() + 1 : line.size());
+    const std::size_t first = line.find(':');
+    const std::size_t second = first == line.npos ? line.npos : line.find(':', first + 1);
+    if (second == line.npos) continue;
+    const std::string_view controllers = line.substr(first + 1, second - first - 1);
+    const std::string_view path = line.substr(second + 1);
+    if (controllers.empty()) unified = path;
+    // "memory", also in a list such as "cpu,memory"; no other controller's name contains it.
+    if (controllers.find("memory") != controllers.npos) {
+      v1 = true;
+      return path;
+    }
+  }
+  return unified;
+}
+
+}  // namespace
+
+[[gnu::noinline]] void read_usage(InHook, Ceilings& out) noexcept {
+  char path[kPathBytes], text[1408];
+  Text(path) << system::g_roots.proc << "/self/status";
+  if (system::read_file(path, text, sizeof(text)) <= 0) return;
+  const auto bytes = [&](std::string_view name) noexcept {
+    return system::number_in(system::field(text, name)) * 1024;
+  };
+  out.vm_bytes = bytes("VmSize:");
+  out.rss_bytes = bytes("VmRSS:");
+  out.data_bytes = bytes("VmData:");
+}
+
+[[gnu::noinline]] void read_cgroup(InHook, Ceilings& out) noexcept {
+  char path[kPathBytes], text[1408];
+  Text(path) << system::g_roots.proc << "/self/cgroup";
+  if (system::read_file(path, text, sizeof(text)) <= 0) return;
+  bool v1 = false;
+  const std::string_view own = own_path(text, v1);
+  const Controller& controller = v1 ? kV1 : kV2;
+
+  Text directory(path);
+  directory << system::g_roots.cgroup << controller.directory;
+  const std::size_t root_bytes = directory.size();
+  std::uint64_t limit = 0;
+  if (own.size() > 1) directory << own;
+  if (directory.truncated() || !read_number(path, controller.usage_file, limit))
+    path[root_bytes] = '\0';
+
+  for (std::size_t end = std::string_view{path}.size();;) {
+    std::uint64_t used = 0;
+    if (read_number(path, controller.limit_file, limit) &&
+        (out.cgroup_limit_bytes == 0 || limit < out.cgroup_limit_bytes) &&
+        read_number(path, controller.usage_file, used)) {
+      const std::uint64_t inactive = inactive_bytes(path, controller);
+      out.cgroup_limit_bytes = limit;
+      out.cgroup_used_bytes = used > inactive ? used - inactive : 0;
+    }
+    if (end <= root_bytes) break;
+    while (end > root_bytes && path[end - 1] != '/') --end;  // to the parent
+    if (end > root_bytes) --end;
+    path[end] = '\0';
+  }
+}
+
+std::uint64_t read_rss(InHook) noexcept {
+  char path[kPathBytes], text[128];
+  Text(path) << system::g_roots.proc << "/self/statm";
+  if (system::read_file(path, text, sizeof(text)) <= 0) return 0;
+  std::string_view rest;
+  system::number_in(text, &rest);
+  return system::number_in(rest) * kPageBytes;
+}
+
+Ceilings read_ceilings(InHook hook) noexcept {
+  Ceilings out;
+  read_usage(hook, out);
+  out.rlimit_as_bytes = rlimit_bytes(RLIMIT_AS);
+  out.rlimit_data_bytes = rlimit_bytes(RLIMIT_DATA);
+  struct sysinfo system_wide {};
+  if (system::call(SYS_sysinfo, &system_wide) == 0) {
+    out.ram_bytes = system_wide.totalram * system_wide.mem_unit;
+    out.swap_bytes = system_wide.totalswap * system_wide.mem_unit;
+  }
+  read_cgroup(hook, out);
+  return out;
+}
+
+}  // namespace oomrec::limit

@@ -1,0 +1,117 @@
+#include "recorder/live/holder_table.h"
+
+#include "recorder/atomics.h"
+#include "recorder/session/writer.h"
+
+namespace oomrec::live {
+
+using session::g_session;
+using session::Holder;
+
+namespace {
+
+// A flag once set stays: one sampled block makes an estimate of the whole.
+void add_flags(Holder& holder, std::uint8_t flags) noexcept {
+  const std::atomic_ref held(holder.flags);
+  if ((held.load(std::memory_order_relaxed) & flags) != flags) [[unlikely]]
+    held.fetch_or(flags, std::memory_order_relaxed);
+}
+
+}  // namespace
+
+std::uint32_t HolderTable::find_or_add(InHook hook, std::uint32_t node, Space space, Api api,
+                                       std::uint8_t flags) noexcept {
+  const std::uint64_t hash = mix(std::uint64_t{node} << 8 | static_cast<std::uint8_t>(space));
+  const auto matches = [&](std::uint32_t number) noexcept {
+    const Holder& holder = g_session.holders.at(number);
+    return holder.node == node && holder.space == static_cast<std::uint8_t>(space);
+  };
+  const auto find = [&]() noexcept {
+    const std::uint32_t found = index_.find(hash, matches);
+    if (found != 0) add_flags(g_session.holders.at(found), flags);
+    return found;
+  };
+  if (const std::uint32_t found = find()) return found;
+
+  const system::SpinGuard guard(lock_);
+  if (!guard) return 0;
+  if (const std::uint32_t found = find()) return found;
+  std::uint32_t number = 0;
+  const bool added = g_session.holders.append(hook, number, [&](Holder& holder) noexcept {
+    holder.node = node;
+    holder.space = static_cast<std::uint8_t>(space);
+    holder.flags = flags;
+    holder.api = static_cast<std::uint16_t>(api);
+    // It held nothing at the last step, and that is known.
+    const auto& totals = g_session.header().spaces[static_cast<std::size_t>(space)];
+    holder.peak_epoch.store(totals.peak_epoch.load(std::memory_order_relaxed),
+                            std::memory_order_relaxed);
+  });
+  return added && index_.insert(hook, hash, number) ? number : 0;
+}
+
+void HolderTable::grow(InHook, std::uint32_t number, std::uint64_t bytes,
+                       std::uint64_t count) noexcept {
+  Holder& holder = changing(number);
+  add_shared(holder.live_bytes, bytes);
+  add_shared(holder.live_count, count);
+  add_shared(holder.total_bytes, bytes);
+  add_shared(holder.total_count, count);
+}
+
+void HolderTable::restore(InHook, std::uint32_t number, std::uint64_t bytes,
+                          std::uint64_t count) noexcept {
+  Holder& holder = changing(number);
+  add_shared(holder.live_bytes, bytes);
+  add_shared(holder.live_count, count);
+}
+
+void HolderTable::shrink(InHook, std::uint32_t number, std::uint64_t bytes,
+                         std::uint64_t count) noexcept {
+  Holder& holder = changing(number);
+  add_shared(holder.live_bytes, -bytes);
+  add_shared(holder.live_count, -count);
+}
+
+void HolderTable::shrink_at_most(InHook, std::uint32_t number, std::uint64_t bytes,
+                                 std::uint64_t count) noexcept {
+  Holder& holder = changing(number);
+  const auto lower = [](std::atomic<std::uint64_t>& word, std::uint64_t by) noexcept {
+    std::uint64_t seen = word.load(std::memory_order_relaxed);
+    while (
+        !word.compare_exchange_weak(seen, seen < by ? 0 : seen - by, std::memory_order_relaxed)) {
+    }
+  };
+  lower(holder.live_bytes, bytes);
+  lower(holder.live_count, count);
+}
+
+void HolderTable::forget(InHook hook) noexcept {
+  lock_.unlock();  // its owner may have been a thread that the fork left behind
+  for (system::SpinLock& lock : peak_locks_) lock.unlock();
+  index_.forget(hook);
+}
+
+Holder& HolderTable::changing(std::uint32_t number) noexcept {
+  Holder& holder = g_session.holders.at(number);
+  const auto& totals = g_session.header().spaces[holder.space];
+  if (holder.peak_epoch.load(std::memory_order_acquire) !=
+      totals.peak_epoch.load(std::memory_order_relaxed)) [[unlikely]] {
+    save_peak(holder);
+  }
+  return holder;
+}
+
+void HolderTable::save_peak(Holder& holder) noexcept {
+  const system::SpinGuard guard(peak_locks_[holder.node % std::size(peak_locks_)]);
+  const std::uint32_t epoch =
+      g_session.header().spaces[holder.space].peak_epoch.load(std::memory_order_relaxed);
+  if (!guard || holder.peak_epoch.load(std::memory_order_relaxed) == epoch) return;
+  holder.peak_bytes.store(holder.live_bytes.load(std::memory_order_relaxed),
+                          std::memory_order_relaxed);
+  holder.peak_count.store(holder.live_count.load(std::memory_order_relaxed),
+                          std::memory_order_relaxed);
+  holder.peak_epoch.store(epoch, std::memory_order_release);
+}
+
+}  // namespace oomrec::live

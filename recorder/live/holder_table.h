@@ -1,0 +1,47 @@
+// Holders: (stack, space) → what it holds, in the session.
+//
+// Entries are never removed. Lookup takes no lock; a holder that is new does, a few hundred
+// thousand times in a long life. All figures count bytes asked for (space map: bytes mapped).
+#pragma once
+
+#include <cstdint>
+
+#include "recorder/hook_scope.h"
+#include "recorder/live/index.h"
+#include "recorder/session/layout.h"
+#include "recorder/system/spin_lock.h"
+#include "recorder/vocabulary.h"
+
+namespace oomrec::live {
+
+class HolderTable {
+ public:
+  // The holder's entry, with `flags` added to those it has; 0 when there is no room.
+  std::uint32_t find_or_add(InHook, std::uint32_t node, Space, Api, std::uint8_t flags) noexcept;
+
+  // `count` blocks of together `bytes` are now held: live and ever allocated.
+  void grow(InHook, std::uint32_t holder, std::uint64_t bytes, std::uint64_t count) noexcept;
+  // They are held again (a release that did not happen), or one became several: live only.
+  void restore(InHook, std::uint32_t holder, std::uint64_t bytes, std::uint64_t count) noexcept;
+  // They are held no longer.
+  void shrink(InHook, std::uint32_t holder, std::uint64_t bytes, std::uint64_t count) noexcept;
+  // The same, of what was only estimated: never below zero.
+  void shrink_at_most(InHook, std::uint32_t holder, std::uint64_t bytes,
+                      std::uint64_t count) noexcept;
+
+  // The session is gone.
+  void forget(InHook) noexcept;
+
+ private:
+  // A peak step of the space only raises its epoch; who changes a holder next saves, first, what it
+  // held at that step. Blocks counted meanwhile by a thread that has passed this check are lost to
+  // the peak's picture: at most one event a thread.
+  session::Holder& changing(std::uint32_t holder) noexcept;
+  void save_peak(session::Holder&) noexcept;
+
+  system::SpinLock lock_;
+  Index<Outgrown::keep> index_;
+  system::SpinLock peak_locks_[16];
+};
+
+}  // namespace oomrec::live

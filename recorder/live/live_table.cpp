@@ -1,0 +1,112 @@
+#include "recorder/live/live_table.h"
+
+#include "recorder/session/writer.h"
+
+namespace oomrec::live {
+
+using session::g_session;
+using session::LiveBlock;
+
+namespace {
+
+constexpr std::uint8_t kSaturated = 255;
+
+Block copy_of(const LiveBlock& slot) noexcept {
+  return {slot.address.load(std::memory_order_relaxed), slot.bytes, slot.holder, slot.weight,
+          slot.birth_s};
+}
+
+void store(LiveBlock& slot, const Block& block) noexcept {
+  slot.bytes = block.bytes;
+  slot.holder = block.holder;
+  slot.weight = block.weight;
+  slot.birth_s = block.birth_s;
+  slot.address.store(block.address, std::memory_order_release);
+}
+
+auto at_address(std::uint64_t address) noexcept {
+  return [address](std::uint32_t slot) noexcept {
+    return g_session.live_blocks.at(slot).address.load(std::memory_order_relaxed) == address;
+  };
+}
+
+}  // namespace
+
+bool LiveTable::insert(InHook hook, const Block& block, Block& replaced) noexcept {
+  replaced.address = 0;
+  const std::uint64_t hash = mix(block.address);
+  Shard& shard = shard_of(hash);
+  const system::SpinGuard guard(shard.lock);
+  if (!guard) return false;
+
+  if (const std::uint32_t slot = shard.index.find(hash, at_address(block.address))) {
+    LiveBlock& entry = g_session.live_blocks.at(slot);
+    replaced = copy_of(entry);
+    entry.address.store(0, std::memory_order_relaxed);
+    std::atomic_thread_fence(std::memory_order_release);
+    store(entry, block);
+    return true;
+  }
+
+  std::uint32_t slot = shard.free_slot;
+  if (slot != 0) {
+    shard.free_slot = g_session.live_blocks.at(slot).reserved;
+  } else if (!g_session.live_blocks.append(hook, slot, [](LiveBlock&) noexcept {})) {
+    return false;
+  }
+  LiveBlock& entry = g_session.live_blocks.at(slot);
+  if (!shard.index.insert(hook, hash, slot)) {
+    entry.reserved = shard.free_slot;
+    shard.free_slot = slot;
+    return false;
+  }
+  store(entry, block);
+  note(hash);
+  return true;
+}
+
+bool LiveTable::remove(InHook, std::uint64_t address, Block& removed) noexcept {
+  const std::uint64_t hash = mix(address);
+  Shard& shard = shard_of(hash);
+  const system::SpinGuard guard(shard.lock);
+  if (!guard) return false;
+  const std::uint32_t slot = shard.index.erase(hash, at_address(address));
+  if (slot == 0) return false;
+  LiveBlock& entry = g_session.live_blocks.at(slot);
+  removed = copy_of(entry);
+  entry.address.store(0, std::memory_order_relaxed);
+  entry.reserved = shard.free_slot;
+  shard.free_slot = slot;
+  unnote(hash);
+  return true;
+}
+
+void LiveTable::forget(InHook hook) noexcept {
+  for (Shard& shard : shards_) {
+    shard.lock.unlock();
+    shard.free_slot = 0;
+    shard.index.forget(hook);
+  }
+  for (auto& place : filter_) place.store(0, std::memory_order_relaxed);
+}
+
+// Several shards share a place, so the lock of one is not enough.
+void LiveTable::note(std::uint64_t hash) noexcept {
+  auto& place = filter_[filter_place(hash)];
+  std::uint8_t seen = place.load(std::memory_order_relaxed);
+  while (seen != kSaturated &&
+         !place.compare_exchange_weak(seen, static_cast<std::uint8_t>(seen + 1),
+                                      std::memory_order_relaxed)) {
+  }
+}
+
+void LiveTable::unnote(std::uint64_t hash) noexcept {
+  auto& place = filter_[filter_place(hash)];
+  std::uint8_t seen = place.load(std::memory_order_relaxed);
+  while (seen != kSaturated && seen != 0 &&
+         !place.compare_exchange_weak(seen, static_cast<std::uint8_t>(seen - 1),
+                                      std::memory_order_relaxed)) {
+  }
+}
+
+}  // namespace oomrec::live

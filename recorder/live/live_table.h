@@ -1,0 +1,62 @@
+// Live blocks by address: what a free gives back, and to whom it belonged.
+//
+// The entries stand in the session, where they outlive the process; the index and the lists of free
+// entries are private. Both are sharded by address, a lock each. In sampled mode most frees are of
+// blocks that nobody recorded: a filter of 32 KiB says so with one load and no lock.
+//
+// Invariant (exact mode, nothing dropped): live entries of a space = Σ live_count of its holders.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+#include "recorder/hook_scope.h"
+#include "recorder/live/index.h"
+#include "recorder/system/spin_lock.h"
+
+namespace oomrec::live {
+
+struct Block {
+  std::uint64_t address = 0;
+  std::uint64_t bytes = 0;  // as asked for
+  std::uint32_t holder = 0;
+  std::uint32_t weight = 0;  // blocks of its kind that it stands for
+  std::uint32_t birth_s = 0;
+};
+
+class LiveTable {
+ public:
+  // False: no room. A block that was still there at the same address goes to `replaced` (its free
+  // passed no hook); replaced.address is 0 when there was none.
+  bool insert(InHook, const Block&, Block& replaced) noexcept;
+
+  // Takes the block at `address` out. False: none is recorded there.
+  bool remove(InHook, std::uint64_t address, Block& removed) noexcept;
+
+  // False: surely no block is recorded at `address`.
+  bool may_hold(std::uint64_t address) const noexcept {
+    return filter_[filter_place(mix(address))].load(std::memory_order_relaxed) != 0;
+  }
+
+  // The session is gone.
+  void forget(InHook) noexcept;
+
+ private:
+  static constexpr std::uint32_t kShards = 32;
+  struct alignas(64) Shard {
+    system::SpinLock lock;
+    std::uint32_t free_slot = 0;  // head of the list through LiveBlock::reserved
+    Index<Outgrown::unmap> index;
+  };
+
+  static std::uint64_t filter_place(std::uint64_t hash) noexcept { return hash >> 49; }
+  Shard& shard_of(std::uint64_t hash) noexcept { return shards_[(hash >> 32) % kShards]; }
+  void note(std::uint64_t hash) noexcept;
+  void unnote(std::uint64_t hash) noexcept;
+
+  Shard shards_[kShards];
+  // How many blocks hash to a place; once at 255 it stays there.
+  std::atomic<std::uint8_t> filter_[32 * 1024] = {};
+};
+
+}  // namespace oomrec::live

@@ -1,0 +1,310 @@
+#include "recorder/live/range_table.h"
+
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "recorder/session/writer.h"
+
+namespace oomrec::live {
+
+using session::g_session;
+using session::LiveRange;
+
+// --- What the recorder calls
+// ----------------------------------------------------------------------
+
+RangeChange RangeTable::map(InHook hook, std::uint64_t start, std::uint64_t bytes, RangeKind kind,
+                            bool anonymous, std::uint32_t holder, std::uint32_t birth_s,
+                            bool grow) noexcept {
+  RangeChange change;
+  const system::SpinGuard guard(lock_);
+  if (!guard) return change;
+  set(hook, {page_down(start), page_up(start + bytes), holder, 0, kind, anonymous}, birth_s, grow,
+      change);
+  return change;
+}
+
+RangeChange RangeTable::unmap(InHook hook, std::uint64_t start, std::uint64_t bytes) noexcept {
+  RangeChange change;
+  const system::SpinGuard guard(lock_);
+  if (guard) carve(hook, page_down(start), page_up(start + bytes), change);
+  return change;
+}
+
+RangeChange RangeTable::remap(InHook hook, std::uint64_t old_start, std::uint64_t old_bytes,
+                              std::uint64_t new_start, std::uint64_t new_bytes,
+                              std::uint32_t holder, std::uint32_t birth_s) noexcept {
+  RangeChange change;
+  const system::SpinGuard guard(lock_);
+  if (!guard) return change;
+  const std::uint32_t at = first_below(page_down(old_start) + 1);
+  const bool known = at < count_ && ranges_[at].end > page_down(old_start);
+  const Range old = known ? ranges_[at] : Range{};
+  if (old_bytes != 0) carve(hook, page_down(old_start), page_up(old_start + old_bytes), change);
+  const std::uint64_t start = page_down(new_start), end = page_up(new_start + new_bytes);
+  if (known) {
+    set(hook, {start, end, holder, 0, old.kind, old.anonymous}, birth_s, false, change);
+  } else {
+    carve(hook, start, end, change);
+  }
+  return change;
+}
+
+RangeChange RangeTable::protect(InHook hook, std::uint64_t start, std::uint64_t bytes,
+                                int protection, std::uint32_t holder,
+                                std::uint32_t birth_s) noexcept {
+  RangeChange change;
+  const bool writable = (protection & PROT_WRITE) != 0;
+  const RangeKind wanted = writable ? RangeKind::counted : RangeKind::reservation;
+  if (!writable && protection != PROT_NONE) return change;
+  const system::SpinGuard guard(lock_);
+  if (!guard) return change;
+
+  const std::uint64_t low = page_down(start);
+  for (std::uint64_t top = page_up(start + bytes);
+       top > low;) {  // from the top piece to the lowest
+    const std::uint32_t at = first_below(top);
+    if (at >= count_ || ranges_[at].end <= low) break;
+    const Range range = ranges_[at];
+    const std::uint64_t end = std::min(range.end, top);
+    top = std::max(range.start, low);
+    const bool changes =
+        range.anonymous && range.kind != wanted && (writable || range.kind == RangeKind::counted);
+    if (changes) set(hook, {top, end, holder, 0, wanted, true}, birth_s, false, change);
+  }
+  return change;
+}
+
+std::uint64_t RangeTable::counted_bytes(InHook, std::uint64_t start, std::uint64_t bytes) noexcept {
+  std::uint64_t sum = 0;
+  const system::SpinGuard guard(lock_);
+  const std::uint64_t low = page_down(start), high = page_up(start + bytes);
+  for (std::uint32_t at = first_below(high); guard && at < count_ && ranges_[at].end > low; ++at) {
+    const Range& range = ranges_[at];
+    if (range.kind == RangeKind::counted)
+      sum += std::min(range.end, high) - std::max(range.start, low);
+  }
+  return sum;
+}
+
+std::uint64_t RangeTable::promotable_bytes(InHook, std::uint64_t start,
+                                           std::uint64_t bytes) noexcept {
+  std::uint64_t sum = 0;
+  const system::SpinGuard guard(lock_);
+  const std::uint64_t low = page_down(start), high = page_up(start + bytes);
+  for (std::uint32_t at = first_below(high); guard && at < count_ && ranges_[at].end > low; ++at) {
+    const Range& range = ranges_[at];
+    if (range.anonymous && range.kind != RangeKind::counted) {
+      sum += std::min(range.end, high) - std::max(range.start, low);
+    }
+  }
+  return sum;
+}
+
+RangeChange RangeTable::detach(InHook) noexcept {
+  if (lock_.held()) count_ = 0;  // by a thread that the fork left behind
+  lock_.unlock();
+  free_slot_ = 0;
+  for (std::uint32_t at = 0; at < count_; ++at) {
+    ranges_[at].slot = 0;
+    ranges_[at].holder = 0;
+  }
+  return sum();
+}
+
+RangeChange RangeTable::adopt(InHook hook, std::uint32_t holder) noexcept {
+  const system::SpinGuard guard(lock_);
+  if (!guard) return {};
+  for (std::uint32_t at = 0; at < count_; ++at) {
+    if (ranges_[at].kind == RangeKind::counted) ranges_[at].holder = holder;
+    publish(hook, ranges_[at], 0);
+  }
+  const RangeChange all = sum();
+  if (holder != 0) holders_.grow(hook, holder, all.added_bytes, all.added_count);
+  return all;
+}
+
+RangeChange RangeTable::sum() const noexcept {
+  RangeChange all;
+  for (std::uint32_t at = 0; at < count_; ++at) {
+    const std::uint64_t bytes = ranges_[at].end - ranges_[at].start;
+    if (ranges_[at].kind == RangeKind::counted) {
+      all.added_bytes += bytes;
+      all.added_count += 1;
+    } else if (ranges_[at].kind == RangeKind::reservation) {
+      all.reserved_bytes += static_cast<std::int64_t>(bytes);
+    }
+  }
+  return all;
+}
+
+// --- Cutting and setting
+// --------------------------------------------------------------------------
+
+// Frees [start, end) of every range, keeping what sticks out on either side.
+void RangeTable::carve(InHook hook, std::uint64_t start, std::uint64_t end,
+                       RangeChange& change) noexcept {
+  if (end <= start) return;
+  for (std::uint32_t at = first_below(end); at < count_ && ranges_[at].end > start;) {
+    Range& range = ranges_[at];
+    const bool low_stays = range.start<start, high_stays = range.end> end;
+    const std::uint64_t bytes = std::min(range.end, end) - std::max(range.start, start);
+    const Range whole = range;
+    if (low_stays && high_stays) {
+      Range high{end, whole.end, whole.holder, 0, whole.kind, whole.anonymous};
+      range.end = start;
+      republish(range);
+      publish(
+          hook, high,
+          g_session.active() && whole.slot != 0 ? g_session.live_ranges.at(whole.slot).birth_s : 0);
+      if (insert_at(hook, at, high)) {
+        uncount(hook, whole, bytes, -1, change);
+      } else {  // no room for the second piece: it is forgotten, as if it were unmapped
+        unpublish(high);
+        uncount(hook, whole, bytes + (whole.end - end), 0, change);
+        ++change.dropped;
+      }
+      return;
+    }
+    if (low_stays) {
+      range.end = start;
+      republish(range);
+      ++at;
+    } else if (high_stays) {
+      range.start = end;
+      republish(range);
+      ++at;
+    } else {
+      erase_at(hook, at);
+    }
+    uncount(hook, whole, bytes, low_stays || high_stays ? 0 : 1, change);
+  }
+}
+
+void RangeTable::set(InHook hook, Range range, std::uint32_t birth_s, bool grow,
+                     RangeChange& change) noexcept {
+  if (range.end <= range.start) return;
+  carve(hook, range.start, range.end, change);
+  const std::uint64_t bytes = range.end - range.start;
+  const bool counts = range.kind == RangeKind::counted;
+  if (!counts) range.holder = 0;
+
+  const std::uint32_t at = first_below(range.end);
+  const bool longer = grow && at < count_ && ranges_[at].end == range.start &&
+                      ranges_[at].kind == range.kind && ranges_[at].holder == range.holder &&
+                      ranges_[at].anonymous == range.anonymous;
+  if (longer) {
+    ranges_[at].end = range.end;
+    republish(ranges_[at]);
+  } else {
+    publish(hook, range, birth_s);
+    if (!insert_at(hook, at, range)) {
+      unpublish(range);
+      ++change.dropped;
+      return;
+    }
+  }
+  if (counts) {
+    change.added_bytes += bytes;
+    change.added_count += longer ? 0 : 1;
+    if (range.holder != 0) holders_.grow(hook, range.holder, bytes, longer ? 0 : 1);
+  } else if (range.kind == RangeKind::reservation) {
+    change.reserved_bytes += static_cast<std::int64_t>(bytes);
+  }
+}
+
+// `bytes` of `range` are gone, and `ranges` fewer are left of it.
+void RangeTable::uncount(InHook hook, const Range& range, std::uint64_t bytes, std::int64_t ranges,
+                         RangeChange& change) noexcept {
+  if (range.kind == RangeKind::reservation)
+    change.reserved_bytes -= static_cast<std::int64_t>(bytes);
+  if (range.kind != RangeKind::counted) return;
+  change.removed_bytes += bytes;
+  change.removed_count += ranges;
+  if (range.holder != 0)
+    holders_.shrink(hook, range.holder, bytes, static_cast<std::uint64_t>(ranges));
+}
+
+// --- The array
+// ------------------------------------------------------------------------------------
+
+// The highest range that starts below `address`: those after it are lower still.
+std::uint32_t RangeTable::first_below(std::uint64_t address) const noexcept {
+  std::uint32_t low = 0, high = count_;
+  while (low < high) {
+    const std::uint32_t middle = low + (high - low) / 2;
+    if (ranges_[middle].start >= address) {
+      low = middle + 1;
+    } else {
+      high = middle;
+    }
+  }
+  return low;
+}
+
+bool RangeTable::insert_at(InHook hook, std::uint32_t at, const Range& range) noexcept {
+  if (count_ == capacity_ && !reserve_one_more(hook)) return false;
+  std::memmove(ranges_ + at + 1, ranges_ + at, (count_ - at) * sizeof(Range));
+  ranges_[at] = range;
+  ++count_;
+  return true;
+}
+
+void RangeTable::erase_at(InHook, std::uint32_t at) noexcept {
+  unpublish(ranges_[at]);
+  --count_;
+  std::memmove(ranges_ + at, ranges_ + at + 1, (count_ - at) * sizeof(Range));
+}
+
+bool RangeTable::reserve_one_more(InHook) noexcept {
+  const std::uint32_t capacity = capacity_ == 0 ? kPageBytes / sizeof(Range) : capacity_ * 2;
+  if (capacity > kMaxRanges) return false;
+  auto* const larger = static_cast<Range*>(system::map_private(capacity * sizeof(Range)));
+  if (larger == nullptr) return false;
+  if (count_ != 0) std::memcpy(larger, ranges_, count_ * sizeof(Range));
+  if (ranges_ != nullptr) system::unmap(ranges_, capacity_ * sizeof(Range));
+  ranges_ = larger;
+  capacity_ = capacity;
+  return true;
+}
+
+// --- The session's copy
+// ---------------------------------------------------------------------------
+
+void RangeTable::publish(InHook hook, Range& range, std::uint32_t birth_s) noexcept {
+  range.slot = 0;
+  if (!g_session.active()) return;
+  std::uint32_t slot = free_slot_;
+  if (slot != 0) {
+    free_slot_ = g_session.live_ranges.at(slot).reserved;
+  } else if (!g_session.live_ranges.append(hook, slot, [](LiveRange&) noexcept {})) {
+    return;
+  }
+  range.slot = slot;
+  g_session.live_ranges.at(slot).birth_s = birth_s;
+  republish(range);
+}
+
+void RangeTable::republish(const Range& range) noexcept {
+  if (range.slot == 0) return;
+  LiveRange& entry = g_session.live_ranges.at(range.slot);
+  entry.start.store(0, std::memory_order_relaxed);
+  std::atomic_thread_fence(std::memory_order_release);
+  entry.bytes = range.end - range.start;
+  entry.holder = range.holder;
+  entry.kind = static_cast<std::uint32_t>(range.kind);
+  entry.start.store(range.start, std::memory_order_release);
+}
+
+void RangeTable::unpublish(Range& range) noexcept {
+  if (range.slot == 0) return;
+  LiveRange& entry = g_session.live_ranges.at(range.slot);
+  entry.start.store(0, std::memory_order_relaxed);
+  entry.reserved = free_slot_;
+  free_slot_ = range.slot;
+  range.slot = 0;
+}
+
+}  // namespace oomrec::live

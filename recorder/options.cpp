@@ -1,0 +1,164 @@
+// Reads the rows of OOMREC_OPTIONS from an environment. Shared by library and tools: allocates
+// nothing, prints nothing; what a value may look like is said in one place, accepted_by().
+#include "recorder/options.h"
+
+#include <cstring>
+
+namespace oomrec {
+namespace {
+
+constexpr bool is_digit(char c) noexcept { return c >= '0' && c <= '9'; }
+
+// Binary exponent of a suffix; −1 for an unknown one.
+constexpr int shift_of(char suffix) noexcept {
+  switch (suffix) {
+    case 'K':
+    case 'k':
+      return 10;
+    case 'M':
+    case 'm':
+      return 20;
+    case 'G':
+    case 'g':
+      return 30;
+    case 'T':
+    case 't':
+      return 40;
+    default:
+      return -1;
+  }
+}
+
+bool parse_count(std::string_view text, std::uint64_t& count) noexcept {
+  std::uint64_t value = 0;
+  for (const char c : text) {
+    if (!is_digit(c) || __builtin_mul_overflow(value, std::uint64_t{10}, &value) ||
+        __builtin_add_overflow(value, static_cast<std::uint64_t>(c - '0'), &value)) {
+      return false;
+    }
+  }
+  count = value;
+  return !text.empty();
+}
+
+bool parse_flag(std::string_view text, bool& flag) noexcept {
+  const bool yes = text == "1" || text == "yes" || text == "true" || text == "on";
+  const bool no = text == "0" || text == "no" || text == "false" || text == "off";
+  if (yes || no) flag = yes;
+  return yes || no;
+}
+
+bool parse_mode(std::string_view text, Mode& mode) noexcept {
+  for (std::size_t i = 0; i < kModeNames.size(); ++i) {
+    if (text == kModeNames[i]) {
+      mode = static_cast<Mode>(i);
+      return true;
+    }
+  }
+  return false;
+}
+
+// One parser a type; the field's own type tells count from size only by name, so the row says it.
+template <OptionType type>
+struct Parser;
+template <>
+struct Parser<OptionType::size> {
+  static bool parse(const char* text, std::uint64_t& value) noexcept {
+    return parse_size(text, value);
+  }
+};
+template <>
+struct Parser<OptionType::count> {
+  static bool parse(const char* text, std::uint64_t& value) noexcept {
+    return parse_count(text, value);
+  }
+};
+template <>
+struct Parser<OptionType::flag> {
+  static bool parse(const char* text, bool& value) noexcept { return parse_flag(text, value); }
+};
+template <>
+struct Parser<OptionType::mode> {
+  static bool parse(const char* text, Mode& value) noexcept { return parse_mode(text, value); }
+};
+template <>
+struct Parser<OptionType::path> {
+  static bool parse(const char* text, const char*& value) noexcept {
+    value = text;
+    return true;
+  }
+};
+
+// The value of "NAME=value" when `entry` begins with `name` and '='; else nullptr.
+const char* value_of(const char* entry, std::string_view name) noexcept {
+  return std::strncmp(entry, name.data(), name.size()) == 0 && entry[name.size()] == '='
+             ? entry + name.size() + 1
+             : nullptr;
+}
+
+constexpr const char* kPrefix = "OOMREC_";
+
+}  // namespace
+
+bool parse_size(std::string_view text, std::uint64_t& bytes) noexcept {
+  int shift = 0;
+  if (!text.empty() && !is_digit(text.back())) {
+    shift = shift_of(text.back());
+    if (shift < 0) return false;
+    text.remove_suffix(1);
+  }
+  const std::size_t point = text.find('.');
+  const std::string_view decimals = point == text.npos ? "" : text.substr(point + 1);
+  std::uint64_t value = 0;
+  if (!parse_count(text.substr(0, point), value) || value > (~std::uint64_t{0} >> shift))
+    return false;
+  value <<= shift;
+  if (point != text.npos) {
+    // A fraction of a byte is nobody's meaning; nine decimals are below one byte of any unit but T.
+    std::uint64_t numerator = 0, denominator = 1;
+    if (shift == 0 || decimals.size() > 9 || !parse_count(decimals, numerator)) return false;
+    for (std::size_t i = 0; i < decimals.size(); ++i) denominator *= 10;
+    const auto scaled = static_cast<unsigned __int128>(numerator) << shift;
+    const auto fraction = static_cast<std::uint64_t>(scaled / denominator);
+    if (__builtin_add_overflow(value, fraction, &value)) return false;
+  }
+  bytes = value;
+  return true;
+}
+
+Options read_options(const char* const* environment, OptionProblem& problem) noexcept {
+  Options options;
+  for (; environment != nullptr && *environment != nullptr; ++environment) {
+    const char* const entry = *environment;
+    if (std::strncmp(entry, kPrefix, std::strlen(kPrefix)) != 0) continue;
+      // An empty value means: not set.
+#define X(field, name, type, fallback, help)                                                    \
+  if (const char* const text = value_of(entry, #name); text != nullptr && *text != '\0') {      \
+    if (!Parser<OptionType::type>::parse(text, options.field) && problem.variable == nullptr) { \
+      problem = {#name, text};                                                                  \
+    }                                                                                           \
+  }
+    OOMREC_OPTIONS(X)
+#undef X
+    if (const char* const text = value_of(entry, "OOMREC_DUMP_DIR"))
+      options.dump_dir_named = *text != '\0';
+  }
+  return options;
+}
+
+std::string_view accepted_by(std::string_view variable) noexcept {
+  constexpr std::string_view kAccepted[] = {
+      "a size such as 64M or 1.5G (suffixes K M G T)",
+      "a whole number",
+      "0 or 1",
+      "a path",
+      "off, sampled or exact",
+  };
+#define X(field, name, type, fallback, help) \
+  if (variable == #name) return kAccepted[static_cast<std::size_t>(OptionType::type)];
+  OOMREC_OPTIONS(X)
+#undef X
+  return {};
+}
+
+}  // namespace oomrec

@@ -1,0 +1,68 @@
+// Every option: one row is its flag, its OOMREC_* variable, its type, its default and its help.
+//
+// The library reads the variables; `oomrec run` turns flags into variables; --help and
+// docs/options.md are generated from the rows. Sizes: a number with K, M, G or T (powers of 1024).
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+#include "recorder/vocabulary.h"
+
+namespace oomrec {
+
+// clang-format off
+//  flag              variable               type    default      help
+#define OOMREC_OPTIONS(X) \
+  X(limit,            OOMREC_LIMIT,          size,   "",          "refuse allocations beyond SIZE (heap + writable anonymous mappings of one process)") \
+  X(limit_as,         OOMREC_LIMIT_AS,       size,   "",          "set RLIMIT_AS to SIZE plus what the recorder itself maps; the kernel enforces it") \
+  X(mode,             OOMREC_MODE,           mode,   "sampled",   "sampled: every block >= 64 KiB and a sample below; exact: every event; off") \
+  X(dump_dir,         OOMREC_DUMP_DIR,       path,   "oom_dumps", "where bundles go; %p pid, %h host, %e program, %t time") \
+  X(session_dir,      OOMREC_SESSION_DIR,    path,   "",          "where the recording lives while the program runs (default: see docs/how-it-works.md)") \
+  X(max_dumps,        OOMREC_MAX_DUMPS,      count,  "5",         "keep at most N bundles in the dump directory; 0: no bound") \
+  X(max_total_mb,     OOMREC_MAX_TOTAL_MB,   count,  "256",       "keep at most N MiB of bundles; 0: no bound; the newest is never deleted") \
+  X(recording_size,   OOMREC_RECORDING_SIZE, size,   "",          "memory the recorder may use (default 16M sampled, 256M exact)") \
+  X(sample_interval,  OOMREC_SAMPLE_INTERVAL,size,   "512K",      "mean distance of samples below 64 KiB") \
+  X(python_objects,   OOMREC_PYTHON_OBJECTS, flag,   "0",         "run Python with PYTHONMALLOC=malloc, so that each small object is seen") \
+  X(children,         OOMREC_CHILDREN,       flag,   "1",         "record child processes too") \
+  X(quiet,            OOMREC_QUIET,          flag,   "0",         "print nothing on stderr") \
+  X(bundle_seconds,   OOMREC_BUNDLE_SECONDS, count,  "5",         "give up writing a bundle after N seconds")
+// clang-format on
+
+enum class OptionType : std::uint8_t { size, count, flag, path, mode };
+
+// Values as the recorder uses them. `text` fields point into the environment block.
+struct Options {
+  std::uint64_t limit = 0;
+  std::uint64_t limit_as = 0;
+  Mode mode = Mode::sampled;
+  const char* dump_dir = "oom_dumps";
+  bool dump_dir_named = false;  // the user chose it
+  const char* session_dir = "";
+  std::uint64_t max_dumps = 5;
+  std::uint64_t max_total_mb = 256;
+  std::uint64_t recording_size = 0;
+  std::uint64_t sample_interval = 512 * 1024;
+  bool python_objects = false;
+  bool children = true;
+  bool quiet = false;
+  std::uint64_t bundle_seconds = 5;
+};
+
+// Parses "64", "512K", "1.5G"; false for an unknown suffix, a sign, an overflow, or no digits.
+// Lower-case suffixes are accepted.
+bool parse_size(std::string_view text, std::uint64_t& bytes) noexcept;
+
+// Reads the OOMREC_* variables from `environment` (NULL-terminated "NAME=value" array). The first
+// bad one is named in `problem` (both point to static text or into the environment) and keeps its
+// default; an empty value means "not set". Allocates nothing.
+struct OptionProblem {
+  const char* variable = nullptr;
+  const char* value = nullptr;
+};
+Options read_options(const char* const* environment, OptionProblem& problem) noexcept;
+
+// What the values of `variable` look like, in words for an error message; empty for an unknown one.
+std::string_view accepted_by(std::string_view variable) noexcept;
+
+}  // namespace oomrec

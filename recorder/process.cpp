@@ -1,0 +1,293 @@
+#include "recorder/process.h"
+
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstring>
+#include <string_view>
+
+#include "recorder/bundle/bundle.h"
+#include "recorder/bundle/expand.h"
+#include "recorder/counters.h"
+#include "recorder/failures.h"
+#include "recorder/recorder.h"
+#include "recorder/stack/stack.h"
+#include "recorder/state.h"
+#include "recorder/system/files.h"
+#include "recorder/system/memory.h"
+#include "recorder/system/syscalls.h"
+#include "recorder/system/text.h"
+#include "recorder/tick.h"
+
+namespace oomrec::recorder {
+
+using session::g_session;
+using system::Text;
+
+constinit State g_state;
+
+namespace {
+
+constexpr std::uint64_t kMiB = std::uint64_t{1} << 20;
+constexpr std::size_t kPathBytes = 4096;
+
+struct Process {
+  char dump_pattern[kPathBytes];  // absolute; % words stand
+  char dump_directory[kPathBytes];
+  char session_directory[kPathBytes];
+  bool python_raw_malloc;
+};
+constinit Process g_process{};
+
+// --- Beginning
+// ------------------------------------------------------------------------------------
+
+void say(std::string_view what, std::string_view why) noexcept {
+  if (g_state.options.quiet) return;
+  char line[512];
+  Text text(line);
+  text << "oomrec: " << what << why << "\n";
+  system::call(SYS_write, 2, text.c_str(), text.size());
+}
+
+// `path` made absolute; what does not fit is cut, and creating it will say so.
+void make_absolute(const char* path, char (&out)[kPathBytes]) noexcept {
+  Text text(out);
+  char directory[1024];
+  if (path[0] != '/' && system::call(SYS_getcwd, directory, sizeof(directory)) > 0)
+    text << directory << '/';
+  text << path;
+}
+
+std::string_view variable(const char* const* environment, std::string_view name) noexcept {
+  for (; environment != nullptr && *environment != nullptr; ++environment) {
+    const std::string_view entry = *environment;
+    if (entry.size() > name.size() && entry.substr(0, name.size()) == name &&
+        entry[name.size()] == '=') {
+      return entry.substr(name.size() + 1);
+    }
+  }
+  return {};
+}
+
+void expand_dump_directory() noexcept {
+  utsname host{};
+  system::call(SYS_uname, &host);
+  char program[1024];
+  const long bytes = system::call(SYS_readlink, "/proc/self/exe", program, sizeof(program));
+  bundle::PathWords words;
+  words.pid = g_state.pid;
+  words.host = host.nodename;
+  words.program = {program, bytes < 0 ? 0 : static_cast<std::size_t>(bytes)};
+  words.start_realtime_ns = g_session.header().start_realtime_ns;
+  if (!bundle::expand_path(g_process.dump_pattern, words, g_process.dump_directory, kPathBytes)) {
+    std::memcpy(g_process.dump_directory, g_process.dump_pattern, kPathBytes);
+  }
+}
+
+// A page that the kernel wipes in a fork's child, however it was forked. Without it (Linux < 4.14)
+// a raw clone goes unnoticed; fork itself has a hook.
+void map_generation() noexcept {
+  void* const page = system::map_private(live::kPageBytes);
+  if (page == nullptr) return;
+  system::call(SYS_madvise, page, live::kPageBytes, MADV_WIPEONFORK);
+  g_state.generation = static_cast<std::atomic<std::uint32_t>*>(page);
+}
+
+std::uint32_t inherited_node(InHook hook) noexcept {
+  const std::uint32_t group = root_node(hook, 0, session::SpecialFrame::thread_group, "main");
+  const std::uint64_t frame = session::special_frame(session::SpecialFrame::inherited, 0);
+  const std::uint32_t node = stack::intern(hook, group, frame);
+  return node == 0 ? group : node;
+}
+
+// The parent's heap, as one holder; its mappings likewise. The counters have them already.
+void hold_inherited(InHook hook) noexcept {
+  const Inherited& heap = g_state.inherited[static_cast<std::size_t>(Space::heap)];
+  const std::uint32_t node = inherited_node(hook);
+  const auto holder_of = [&](Space space) noexcept {
+    return g_state.holders.find_or_add(hook, node, space, Api::inherited, 0);
+  };
+  g_state.inherited_holder = holder_of(Space::heap);
+  if (g_state.inherited_holder != 0) {
+    g_state.holders.grow(hook, g_state.inherited_holder, heap.bytes, heap.count);
+  }
+  const live::RangeChange maps = g_state.ranges.adopt(hook, holder_of(Space::map));
+  g_session.header().spaces[static_cast<std::size_t>(Space::map)].reserved_bytes.store(
+      static_cast<std::uint64_t>(maps.reserved_bytes), std::memory_order_relaxed);
+}
+
+// The session of this process image; afterwards events are recorded.
+bool open_session(InHook hook, bool child) noexcept {
+  const Options& options = g_state.options;
+  const bool want_exact = options.mode == Mode::exact;
+  g_state.budget_bytes =
+      options.recording_size != 0 ? options.recording_size : (want_exact ? 256 : 16) * kMiB;
+  // A live block costs 32 bytes in the session and half of that in its index.
+  live::g_index_budget_bytes.store(g_state.budget_bytes / 4, std::memory_order_relaxed);
+  g_state.interval_bytes.store(std::max(options.sample_interval, std::uint64_t{1}),
+                               std::memory_order_relaxed);
+  g_state.large_bytes.store(kLargeBytes, std::memory_order_relaxed);
+
+  session::Settings settings;
+  settings.mode = options.mode;
+  settings.budget_bytes = g_state.budget_bytes - g_state.budget_bytes / 4;
+  settings.interval_bytes = g_state.interval_bytes.load(std::memory_order_relaxed);
+  settings.large_bytes = kLargeBytes;
+  settings.soft_limit_bytes = g_state.limit.bytes();
+  settings.session_directory =
+      g_process.session_directory[0] == '\0' ? nullptr : g_process.session_directory;
+  settings.dump_directory = options.dump_dir_named ? g_process.dump_directory : nullptr;
+  if (!g_session.create(hook, settings)) return false;
+
+  session::Header& header = g_session.header();
+  header.python.raw_malloc = g_process.python_raw_malloc;
+  g_state.start_ns = header.start_monotonic_ns;
+  expand_dump_directory();
+  header.dump_directory = g_session.add_string(hook, g_process.dump_directory);
+  g_state.mode.store(options.mode, std::memory_order_relaxed);
+  g_state.generation->store(++g_state.last_generation, std::memory_order_relaxed);
+  if (child) hold_inherited(hook);
+  g_state.phase.store(Phase::active, std::memory_order_release);
+  return true;
+}
+
+// --limit-as: the kernel enforces SIZE plus what the recorder maps, so that the program has SIZE.
+void limit_address_space() noexcept {
+  const Options& options = g_state.options;
+  if (options.limit_as == 0) return;
+  const bool want_exact = options.mode == Mode::exact;
+  const std::uint64_t ours =
+      want_exact ? g_state.budget_bytes + 64 * kMiB : std::max(2 * g_state.budget_bytes, 32 * kMiB);
+  rlimit64 limits{};
+  if (system::call(SYS_prlimit64, 0, RLIMIT_AS, nullptr, &limits) != 0) return;
+  limits.rlim_cur = std::min(limits.rlim_max, std::max(options.limit_as + ours, ours));
+  if (system::call(SYS_prlimit64, 0, RLIMIT_AS, &limits, nullptr) != 0)
+    say("RLIMIT_AS could not be set", "");
+}
+
+bool same_process() noexcept {
+  return system::is_sandboxed() || system::process_id() == g_state.pid;
+}
+
+}  // namespace
+
+const char* dump_directory() noexcept { return g_process.dump_directory; }
+
+bool start(const Options& options) noexcept {
+  const InHook hook = OutsideHooks::in_hook();
+  g_state.options = options;
+  if (options.mode == Mode::off) return false;
+  system::read_roots(environ);
+  g_state.pid = system::process_id();
+  g_state.limit.set(options.limit);
+  g_process.python_raw_malloc = variable(environ, "PYTHONMALLOC").substr(0, 6) == "malloc";
+  make_absolute(options.dump_dir, g_process.dump_pattern);
+  if (options.session_dir[0] != '\0')
+    make_absolute(options.session_dir, g_process.session_directory);
+  std::memcpy(g_process.dump_directory, g_process.dump_pattern,
+              kPathBytes);  // until it is expanded
+
+  map_generation();
+  stack::start();
+  if (!open_session(hook, false)) {
+    say("recorder off: ", g_session.off_reason());
+    return false;
+  }
+  if (!bundle::prepare()) say("no bundles: no memory for their writer", "");
+  limit_address_space();
+  return true;
+}
+
+bool is_active() noexcept { return phase() != Phase::off; }
+
+// --- Fork
+// -----------------------------------------------------------------------------------------
+
+void on_fork_child(InHook hook) noexcept {
+  if (phase() == Phase::off ||
+      (g_state.generation->load(std::memory_order_relaxed) != 0 && same_process())) {
+    return;
+  }
+  const bool had_session = phase() == Phase::active;
+  g_state.phase.store(Phase::off, std::memory_order_relaxed);
+  if (system::is_sandboxed() || !g_state.options.children)
+    return;  // the parent's session is not touched again
+  g_state.pid = system::process_id();
+
+  if (had_session) {
+    const session::View parent = g_session.view();
+    for (std::size_t at = 0; at < kSpaceCount; ++at) {
+      if (static_cast<Space>(at) == Space::map) continue;  // exactly known: the ranges
+      const session::View::Totals totals = parent.totals(static_cast<Space>(at));
+      Inherited& inherited = g_state.inherited[at];
+      inherited.bytes = static_cast<std::uint64_t>(std::max<std::int64_t>(totals.live_bytes, 0));
+      inherited.count = static_cast<std::uint64_t>(std::max<std::int64_t>(totals.live_count, 0));
+      count_unlaned(static_cast<Space>(at),
+                    {inherited.bytes, inherited.count, 0, inherited.bytes, 0});
+    }
+    g_session.detach(hook);
+    stack::forget_session(hook);
+    forget_threads(hook);
+    forget_failures(hook);
+    forget_ticks(hook);
+    g_state.holders.forget(hook);
+    g_state.blocks.forget(hook);
+    g_state.limit.forget();
+    const live::RangeChange maps = g_state.ranges.detach(hook);
+    count_unlaned(Space::map, {maps.added_bytes, maps.added_count, 0, maps.added_bytes, 0});
+  }
+  g_state.waiting_bytes.store(0, std::memory_order_relaxed);
+  g_state.beginning.store(false, std::memory_order_relaxed);
+  g_state.inherited_holder = 0;
+  g_state.generation->store(++g_state.last_generation, std::memory_order_relaxed);
+  g_state.phase.store(Phase::waiting, std::memory_order_release);
+}
+
+bool begin_waiting_session(InHook hook) noexcept {
+  if (phase() != Phase::waiting || g_state.beginning.exchange(true, std::memory_order_acquire)) {
+    return phase() == Phase::active;
+  }
+  if (open_session(hook, true)) return true;
+  g_state.phase.store(Phase::off, std::memory_order_relaxed);
+  say("recorder off in a child process: ", g_session.off_reason());
+  return false;
+}
+
+// --- Exec and end
+// ---------------------------------------------------------------------------------
+
+void before_exec(InHook hook) noexcept {
+  if (phase() == Phase::active && same_process()) g_session.mark(hook, session::State::replaced, 0);
+}
+
+void exec_failed(InHook hook) noexcept {
+  if (phase() == Phase::active && same_process()) g_session.mark(hook, session::State::running, 0);
+}
+
+void on_exit(InHook hook, int status, ExitKind) noexcept {
+  if (phase() != Phase::active || !same_process()) return;
+  tell_last_failure(hook, status);
+  bundle::finish(hook, static_cast<unsigned>(g_state.options.bundle_seconds));
+  complete_outcome_at_end(hook, status);
+  g_session.mark(hook, session::State::exited, status);
+  if (last_failure_told()) g_session.remove_file(hook);
+}
+
+// What needs system calls comes first: a bundle that is being written, and this thread's lane, the
+// bounds of its stack, and the names of the modules on it.
+void on_sandbox(InHook hook) noexcept {
+  if (phase() == Phase::active) {
+    bundle::finish(hook, static_cast<unsigned>(g_state.options.bundle_seconds));
+    if (ThreadState* const thread = current_thread(hook); thread != nullptr)
+      stack::capture(hook, thread->stacks, thread->root());
+  }
+  system::g_filters.fetch_add(1, std::memory_order_relaxed);
+}
+
+void sandbox_failed(InHook) noexcept { system::g_filters.fetch_sub(1, std::memory_order_relaxed); }
+
+}  // namespace oomrec::recorder

@@ -1,0 +1,20 @@
+// LD_PRELOAD: a list of libraries, separated by colons or spaces.
+//
+// Allocates nothing: the exec hooks edit it in a vfork child.
+#pragma once
+
+#include <cstddef>
+#include <string_view>
+
+namespace oomrec::program {
+
+// The entry of `list` whose last path component is `file_name` (such as "liboomrec.so"); empty when
+// there is none.
+std::string_view find_preload(std::string_view list, std::string_view file_name) noexcept;
+
+// Copies `list` without every such entry, order and separators of the others kept, to `out`, which
+// has room for list.size() bytes. Returns the bytes written.
+std::size_t copy_without_preload(std::string_view list, std::string_view file_name,
+                                 char* out) noexcept;
+
+}  // namespace oomrec::program

@@ -1,0 +1,48 @@
+// Whether a program can be recorded, read from its file before it is started.
+//
+// For `oomrec run` and `oomrec info`, and for the exec and spawn hooks: allocates nothing, takes no
+// lock, never throws and keeps errno, so it may run in a vfork child, which borrows its parent's
+// memory. Open descriptors only while it reads, close-on-exec, never 0–2. What cannot be read
+// counts as suitable: the real exec then says what is wrong with it.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+namespace oomrec::program {
+
+// clang-format off
+// name             what it means, to be read after the program's name
+#define OOMREC_SUITABILITIES(X) \
+  X(suitable,       "can be recorded") \
+  X(other_machine,  "is not a 64-bit x86-64 program") \
+  X(static_linked,  "is statically linked: no library can be preloaded into it") \
+  X(other_libc,     "does not use glibc: its C library has no functions to observe") \
+  X(privileged,     "is setuid, setgid or has file capabilities: the loader refuses preloaded libraries") \
+  X(sanitizer,      "is built with a sanitizer whose runtime must come first")
+// clang-format on
+
+#define X(name, meaning) name,
+enum class Suitability : std::uint8_t { OOMREC_SUITABILITIES(X) };
+#undef X
+
+// The meaning, for one line on stderr: "PROGRAM " + meaning_of(…).
+std::string_view meaning_of(Suitability) noexcept;
+std::string_view name_of(Suitability) noexcept;
+
+struct Inspection {
+  Suitability suitability = Suitability::suitable;
+  int error = 0;  // ENOENT or EACCES when no such program was found: the errno exec would give
+};
+
+// The program that `execve(file)` would start, through #! lines to their interpreter.
+Inspection inspect(const char* file) noexcept;
+
+// The program that `execvp(file)` would start with this PATH (NULL: the C library's default),
+// unless `file` has a slash.
+Inspection inspect_in_path(const char* file, const char* path) noexcept;
+
+// The program that `execveat(directory, file, …, flags)` would start.
+Inspection inspect_at(int directory, const char* file, int flags) noexcept;
+
+}  // namespace oomrec::program

@@ -1,0 +1,138 @@
+// What happens to an event. The shim calls these; nothing here knows a symbol name of the program.
+//
+// All are for any thread, signal handler and TLS destructor, keep the promise of InHook and never
+// fail: when a table is full the event is counted in Header::dropped_events and forgotten. Before
+// start(), after an abandonment, and where the recorder is off, they do nothing.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+#include "recorder/hook_scope.h"
+#include "recorder/options.h"
+#include "recorder/vocabulary.h"
+
+namespace oomrec::recorder {
+
+// A block that now belongs to the program. `bytes` as asked for; `usable_bytes` as the allocator
+// counts it (heap); 0 where that is not known.
+struct Block {
+  Space space;
+  Api api;
+  std::uint64_t address;
+  std::uint64_t bytes;
+  std::uint64_t usable_bytes;
+};
+
+struct Request {
+  Space space;
+  Api api;
+  std::uint64_t bytes;
+  bool probe = false;  // the caller has a plan B: recorded and counted, no bundle
+};
+
+// A mapping as the program asked for it and the kernel gave it.
+struct Mapping {
+  Api api;
+  std::uint64_t address;
+  std::uint64_t bytes;
+  int protection;
+  int flags;
+  bool file;
+};
+
+// --- Life ---------------------------------------------------------------------------------------
+
+// Starts recording in this process image: session, stacks, Python, limits. Called once, from the
+// library's constructor. False: the recorder stays off, and has said why unless quiet.
+bool start(const Options&) noexcept;
+
+// Whether events are recorded at all: one load, checked first by every function below.
+bool is_active() noexcept;
+
+// The child of a fork (seen by the hook, or by the wiped page after a raw clone): the parent's
+// session is let go; one of our own begins at the first MiB or the first refusal.
+void on_fork_child(InHook) noexcept;
+
+// The process image is about to be replaced; taken back when exec failed. `same_process` is false
+// in a vfork child, where nothing may be marked.
+void before_exec(InHook) noexcept;
+void exec_failed(InHook) noexcept;
+
+enum class ExitKind : std::uint8_t { exit, quick_exit, immediate };
+// The process is ending by its own will. Writes the last refusal's bundle if it is in none yet,
+// completes outcomes, marks the session and removes its file when nobody needs it.
+void on_exit(InHook, int status, ExitKind) noexcept;
+
+// A child was waited for. Recorded for how a recorded parent's children died.
+void on_child_status(InHook, int pid, int wait_status) noexcept;
+
+// --- Heap ---------------------------------------------------------------------------------------
+
+// False: the request would pass the soft limit and must be refused with ENOMEM. Called before the
+// real function, for heap and for mappings that count.
+bool admits(InHook, Space, std::uint64_t bytes) noexcept;
+
+void on_allocate(InHook, const Block&) noexcept;
+
+// A block is about to go back, called *before* the real free (another thread may get the address at
+// once). The result restores it when a realloc fails.
+struct Released {
+  std::uint64_t address = 0;
+  std::uint64_t bytes = 0;
+  std::uint64_t usable_bytes = 0;
+  std::uint32_t holder = 0;
+  std::uint32_t weight = 0;
+  std::uint32_t birth_s = 0;
+};
+Released on_free(InHook, Space, Api, std::uint64_t address, std::uint64_t usable_bytes) noexcept;
+void restore(InHook, Space, const Released&) noexcept;
+
+// In a signal handler that interrupted the recorder: totals only. usable_bytes as above.
+void count_allocate(Space, std::uint64_t bytes, std::uint64_t usable_bytes) noexcept;
+void count_free(Space, std::uint64_t usable_bytes) noexcept;
+
+// --- Mappings -----------------------------------------------------------------------------------
+
+void on_map(InHook, const Mapping&) noexcept;
+void on_unmap(InHook, Api, std::uint64_t address, std::uint64_t bytes) noexcept;
+// `old_stays`: the old range is mapped as before, its pages have moved (MREMAP_DONTUNMAP).
+void on_remap(InHook, std::uint64_t old_address, std::uint64_t old_bytes, std::uint64_t new_address,
+              std::uint64_t new_bytes, bool old_stays = false) noexcept;
+void on_protect(InHook, std::uint64_t address, std::uint64_t bytes, int protection) noexcept;
+void on_break(InHook, Api, std::uint64_t old_break, std::uint64_t new_break) noexcept;
+
+// Bytes that would newly count if this mapping, or this change of protection, were made.
+std::uint64_t counted_bytes(InHook, const Mapping&) noexcept;
+std::uint64_t counted_by_protect(InHook, std::uint64_t address, std::uint64_t bytes,
+                                 int protection) noexcept;
+// A resize: its growth (the whole new range where the old stays), when the old range counts; else
+// 0.
+std::uint64_t counted_by_remap(InHook, std::uint64_t old_address, std::uint64_t growth) noexcept;
+
+// --- Failures -----------------------------------------------------------------------------------
+
+// Records that `request` was refused with `error` (an errno); `by_us`: by the soft limit. May write
+// a bundle and report on stderr; returns within the bundle's time bound.
+void on_failure(InHook, const Request&, int error, bool by_us) noexcept;
+
+// oomrec_dump(): a bundle now. True when it was written.
+bool dump(InHook, std::string_view reason) noexcept;
+
+void set_limit(InHook, std::uint64_t bytes) noexcept;
+void push_context(InHook, std::string_view text) noexcept;
+void pop_context(InHook) noexcept;
+
+// --- Threads, modules, sandboxes ----------------------------------------------------------------
+
+void on_module_unload(InHook) noexcept;  // dlclose returned: addresses may mean something else now
+
+// The program is about to install a seccomp filter: no system call of our own from here on. Taken
+// back when the kernel refused the filter.
+void on_sandbox(InHook) noexcept;
+void sandbox_failed(InHook) noexcept;
+
+// The heap is not observed, and why: for show, info and the bundle.
+void note_heap(InHook, std::string_view note) noexcept;
+
+}  // namespace oomrec::recorder

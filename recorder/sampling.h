@@ -1,0 +1,81 @@
+// Which small blocks are recorded, and how many they stand for.
+//
+// Sample points lie on the stream of allocated bytes as a Poisson process with a mean distance of
+// `interval` bytes; a block with a point in it is taken. Its chance is p = 1 −
+// exp(−bytes/interval), so it counts 1/p times: as an integer, floor(1/p + u) with u uniform in [0,
+// 1), which is unbiased. The process has no memory, so the next distance is drawn afresh from the
+// block's end, and a thread's first distance is drawn too: a full one would never sample threads
+// that allocate little. Own logarithm and exponential: libm may not be there, and must not set
+// errno.
+#pragma once
+
+#include <bit>
+#include <cstdint>
+
+namespace oomrec::recorder {
+
+// Natural logarithm of x > 0, relative error below 1e-9.
+inline double natural_log(double x) noexcept {
+  const auto bits = std::bit_cast<std::uint64_t>(x);
+  const int exponent = static_cast<int>(bits >> 52) - 1023;
+  double mantissa =  // in [1, 2)
+      std::bit_cast<double>((bits & 0x000f'ffff'ffff'ffffULL) | 0x3ff0'0000'0000'0000ULL);
+  double base = exponent;
+  if (mantissa > 1.4142135623730951) {
+    mantissa *= 0.5;
+    base += 1;
+  }
+  const double s = (mantissa - 1) / (mantissa + 1), square = s * s;  // |s| ≤ 0.172
+  double sum = 0;
+  for (int n = 15; n >= 1; n -= 2) sum = sum * square + 1.0 / n;
+  return base * 0.6931471805599453 + 2 * s * sum;
+}
+
+// 1 − exp(−x) for x ≥ 0, relative error below 1e-9, also where x is tiny.
+inline double one_minus_exp(double x) noexcept {
+  if (x > 40) return 1;
+  int doublings = 0;
+  for (; x > 0.0625; x *= 0.5) ++doublings;
+  double sum = 0;  // x − x²/2! + x³/3! − …
+  for (int n = 8; n >= 1; --n) sum = x / n * (1 - sum);
+  for (; doublings > 0; --doublings) sum = sum * (2 - sum);  // 1−e^(−2x) = (1−e^(−x))(1+e^(−x))
+  return sum;
+}
+
+class Sampler {
+ public:
+  void start(std::uint64_t seed, std::uint64_t interval) noexcept {
+    state_ = seed * 2 + 1;
+    countdown_ = distance(interval);
+  }
+
+  // One subtraction for most blocks. True: the block holds a sample point; ask weight().
+  bool take(std::uint64_t bytes) noexcept {
+    return (countdown_ -= static_cast<std::int64_t>(bytes | (bytes == 0))) < 0;
+  }
+
+  // How many blocks the one just taken stands for; draws the way to the next.
+  std::uint32_t weight(std::uint64_t bytes, std::uint64_t interval) noexcept {
+    countdown_ = distance(interval);
+    const double x = static_cast<double>(bytes | (bytes == 0)) / static_cast<double>(interval);
+    return static_cast<std::uint32_t>(1 / one_minus_exp(x) + uniform());
+  }
+
+ private:
+  // splitmix64; never exactly 0.
+  double uniform() noexcept {
+    std::uint64_t z = (state_ += 0x9e3779b97f4a7c15ULL);
+    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ULL;
+    z = (z ^ (z >> 27)) * 0x94d049bb133111ebULL;
+    z ^= z >> 31;
+    return (static_cast<double>(z >> 11) + 0.5) * 0x1p-53;
+  }
+  std::int64_t distance(std::uint64_t interval) noexcept {
+    return static_cast<std::int64_t>(-natural_log(uniform()) * static_cast<double>(interval));
+  }
+
+  std::int64_t countdown_ = 0;
+  std::uint64_t state_ = 0;
+};
+
+}  // namespace oomrec::recorder

@@ -1,0 +1,151 @@
+#include "recorder/session/arena.h"
+
+#include <sys/mman.h>
+
+#include "recorder/system/syscalls.h"
+
+namespace oomrec::session {
+
+namespace {
+
+using system::call;
+
+constexpr long kPopulateWrite = 23;  // MADV_POPULATE_WRITE, for older headers
+
+constexpr std::uint64_t whole_pages(std::uint64_t bytes) noexcept {
+  return (bytes + kPageBytes - 1) & ~(kPageBytes - 1);
+}
+
+// The mapping at `result`, or nullptr where it is an error.
+std::byte* address_of(long result) noexcept {
+  return result < 0 && result > -4096 ? nullptr : reinterpret_cast<std::byte*>(result);
+}
+
+// A huge page would take 2 MiB for the first byte.
+void keep_small_pages(std::byte* from, std::uint64_t bytes) noexcept {
+  call(SYS_madvise, from, bytes, MADV_NOHUGEPAGE);
+}
+
+}  // namespace
+
+std::uint64_t Arena::segment_bytes(std::uint64_t segment) const noexcept {
+  const std::uint64_t start = segment * kSegmentBytes;
+  if (start >= file_bytes_) return 0;
+  return file_bytes_ - start < kSegmentBytes ? file_bytes_ - start : kSegmentBytes;
+}
+
+bool Arena::open(InHook, int descriptor, std::uint64_t file_bytes,
+                 std::uint64_t budget_bytes) noexcept {
+  file_bytes_ = file_bytes;
+  budget_bytes_ = budget_bytes;
+  shared_ = descriptor >= 0;
+  const int flags = shared_ ? MAP_SHARED : MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
+  segments_[0] = address_of(
+      call(SYS_mmap, nullptr, segment_bytes(0), PROT_READ | PROT_WRITE, flags, descriptor, 0));
+  if (segments_[0] == nullptr) return false;
+  keep_small_pages(segments_[0], segment_bytes(0));
+  mapped_ = 1;
+  return true;
+}
+
+void Arena::close(InHook, bool keep_first_page) noexcept {
+  const std::uint32_t mapped = mapped_.load();
+  for (std::uint32_t segment = 0; segment < mapped; ++segment) {
+    std::byte* from = segments_[segment];
+    std::uint64_t bytes = segment_bytes(segment);
+    if (segment == 0 && keep_first_page) {
+      call(SYS_mmap, from, kPageBytes, PROT_READ | PROT_WRITE,
+           MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+      from += kPageBytes;
+      bytes -= kPageBytes;
+    }
+    call(SYS_munmap, from, bytes);
+    segments_[segment] = nullptr;
+  }
+  mapped_ = 0;
+  used_ = 0;
+  populated_ = 0;
+}
+
+// The caller holds lock_.
+bool Arena::map_next_segment() noexcept {
+  const std::uint32_t segment = mapped_.load(std::memory_order_relaxed);
+  if (segment == 0 || segment >= kMaxSegments) return false;
+  const std::uint64_t bytes = segment_bytes(segment);
+  if (bytes == 0) return false;
+  std::byte* mapping;
+  if (shared_) {
+    // The copy begins with the previous segment's last page, and that page goes back at once: so it
+    // lies behind the previous segment in the file.
+    std::byte* const last_page = segments_[segment - 1] + kSegmentBytes - kPageBytes;
+    mapping = address_of(call(SYS_mremap, last_page, 0, kPageBytes + bytes, MREMAP_MAYMOVE));
+    if (mapping == nullptr) return false;
+    call(SYS_munmap, mapping, kPageBytes);
+    mapping += kPageBytes;
+  } else {
+    mapping = address_of(call(SYS_mmap, nullptr, bytes, PROT_READ | PROT_WRITE,
+                              MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0));
+    if (mapping == nullptr) return false;
+  }
+  keep_small_pages(mapping, bytes);
+  segments_[segment] = mapping;
+  mapped_.store(segment + 1, std::memory_order_release);
+  return true;
+}
+
+std::uint64_t Arena::take(InHook, std::uint64_t bytes) noexcept {
+  bytes = whole_pages(bytes);
+  if (bytes == 0 || bytes > kSegmentBytes) return 0;
+  const system::SpinGuard guard{lock_};
+  if (!guard) return 0;
+  std::uint64_t offset = used_.load(std::memory_order_relaxed);
+  const std::uint64_t left = kSegmentBytes - offset % kSegmentBytes;
+  if (bytes > left) offset += left;
+  if (offset > file_bytes_ || bytes > file_bytes_ - offset) return 0;
+  if (offset / kSegmentBytes >= mapped_.load(std::memory_order_relaxed) && !map_next_segment()) {
+    return 0;
+  }
+  used_.store(offset + bytes, std::memory_order_relaxed);
+  if (offset != 0) {  // the header itself is taken first, when there is no header yet
+    reinterpret_cast<Header*>(segments_[0])
+        ->used_bytes.store(offset + bytes, std::memory_order_relaxed);
+  }
+  return offset;
+}
+
+bool Arena::populate(InHook, std::uint64_t offset, std::uint64_t bytes) noexcept {
+  bytes = whole_pages(bytes);
+  if (populated_.fetch_add(bytes, std::memory_order_relaxed) + bytes <= budget_bytes_) {
+    std::byte* const from = at(offset);
+    if (!no_populate_.load(std::memory_order_relaxed)) {
+      const long result = call(SYS_madvise, from, bytes, kPopulateWrite);
+      if (result == 0) return true;
+      if (result == -EINVAL) no_populate_.store(true, std::memory_order_relaxed);
+    }
+    if (no_populate_.load(std::memory_order_relaxed) && touch_pages(from, bytes)) return true;
+  }
+  populated_.fetch_sub(bytes, std::memory_order_relaxed);
+  return false;
+}
+
+// The kernel stores a byte into each page, and says EFAULT where a store of ours would be SIGBUS.
+bool Arena::touch_pages(std::byte* from, std::uint64_t bytes) noexcept {
+  constexpr unsigned kNonBlocking = 1;  // GRND_NONBLOCK
+  for (std::uint64_t page = 0; page < bytes; page += kPageBytes) {
+    if (call(SYS_getrandom, from + page, 1, kNonBlocking) != 1) return false;
+    from[page] = std::byte{0};
+  }
+  return true;
+}
+
+Bytes Arena::bytes() const noexcept {
+  Bytes result;
+  const std::uint32_t mapped = mapped_.load(std::memory_order_acquire);
+  for (std::uint32_t segment = 0; segment < mapped; ++segment) {
+    result.segments[segment] = segments_[segment];
+    result.total = segment * kSegmentBytes + segment_bytes(segment);
+  }
+  return result;
+}
+
+}  // namespace oomrec::session

@@ -1,0 +1,68 @@
+// The file or private memory behind a session, mapped segment by segment.
+//
+// Promise: a page is taken from the disk before it is first touched, so that a full disk cannot
+// raise SIGBUS; nothing beyond the budget is ever touched; no descriptor is needed after open(). A
+// new segment is a copy of the last one's mapping, moved on in the file (mremap with old size 0).
+// Prohibition: nothing is given back before close(): a reference into the arena stays good.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+#include "recorder/hook_scope.h"
+#include "recorder/session/view.h"
+#include "recorder/system/spin_lock.h"
+
+namespace oomrec::session {
+
+class Arena {
+ public:
+  // Maps the first segment: of the file `descriptor`, which is file_bytes long, or of private
+  // memory when it is −1. `budget_bytes` bounds what populate() takes. False: no address space.
+  bool open(InHook, int descriptor, std::uint64_t file_bytes, std::uint64_t budget_bytes) noexcept;
+
+  // Unmaps everything. `keep_first_page`: leaves private zeroes there, see Session::detach().
+  void close(InHook, bool keep_first_page) noexcept;
+
+  // Reserves `bytes` of the file: whole pages, inside one segment; a new segment is mapped when
+  // needed. Returns the offset, 0 when the file or the address space is exhausted. Not to be
+  // touched before populate().
+  std::uint64_t take(InHook, std::uint64_t bytes) noexcept;
+
+  // Makes [offset, offset + bytes), never populated before, backed by pages; whole pages. False: no
+  // room (disk full, budget), or no system call may be made. madvise, a microsecond for each 4
+  // pages.
+  bool populate(InHook, std::uint64_t offset, std::uint64_t bytes) noexcept;
+
+  std::byte* at(std::uint64_t offset) noexcept {
+    return segments_[offset / kSegmentBytes] + offset % kSegmentBytes;
+  }
+  std::uint64_t populated_bytes() const noexcept {
+    return populated_.load(std::memory_order_relaxed);
+  }
+  std::uint64_t file_bytes() const noexcept { return file_bytes_; }
+  std::uint64_t used_bytes() const noexcept { return used_.load(std::memory_order_relaxed); }
+  bool is_file() const noexcept { return shared_; }
+
+  Bytes bytes() const noexcept;  // for a View of the writer's own memory
+
+ private:
+  std::uint64_t segment_bytes(std::uint64_t segment) const noexcept;
+  bool map_next_segment() noexcept;
+  bool touch_pages(std::byte* from, std::uint64_t bytes) noexcept;
+
+  std::byte* segments_[kMaxSegments] = {};
+  std::uint64_t file_bytes_ = 0;
+  std::uint64_t budget_bytes_ = 0;
+  std::atomic<std::uint64_t> used_{0};
+  std::atomic<std::uint64_t> populated_{0};
+  std::atomic<std::uint32_t> mapped_{0};  // segments
+  std::atomic<bool> no_populate_{false};  // Linux before 5.14
+  bool shared_ = false;
+  system::SpinLock lock_;
+};
+
+inline constexpr std::uint64_t kPageBytes = 4096;
+
+}  // namespace oomrec::session

@@ -1,0 +1,188 @@
+// How a session comes into being: a place, a file, its header.
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/sysinfo.h>
+#include <sys/utsname.h>
+
+#include <algorithm>
+#include <cstring>
+#include <memory>
+
+#include "recorder/session/alive.h"
+#include "recorder/session/places.h"
+#include "recorder/session/secrets.h"
+#include "recorder/session/writer.h"
+#include "recorder/system/syscalls.h"
+
+namespace oomrec::session {
+
+namespace {
+
+using system::call;
+using system::File;
+using system::Text;
+
+constexpr u64 kSampledBudget = u64{16} << 20;
+constexpr u64 kExactBudget = u64{256} << 20;
+constexpr u64 kLeastBytes = u64{256} << 10;  // less holds no recording worth having
+
+// Only create() uses it; touched as far as it is used.
+alignas(8) constinit char g_scratch[kMaxStringBytes];
+
+// How long the file is made: sparse, to what it may ever need. Chunks that are not full yet lie
+// beyond the budget; a small session keeps to one segment of address space. Longer than
+// RLIMIT_FSIZE would be SIGXFSZ.
+u64 file_bytes_for(u64 budget_bytes, u64 most) noexcept {
+  const u64 wanted =
+      budget_bytes <= kSegmentBytes ? kSegmentBytes : budget_bytes + budget_bytes / 4;
+  return std::min({wanted, most, kMaxSegments * kSegmentBytes}) & ~(kPageBytes - 1);
+}
+
+u64 largest_file() noexcept {
+  rlimit limit{};
+  if (call(SYS_prlimit64, 0, RLIMIT_FSIZE, nullptr, &limit) != 0) return ~u64{0};
+  return limit.rlim_cur == RLIM_INFINITY ? ~u64{0} : limit.rlim_cur;
+}
+
+// Letters, digits, '.' and '-' of the host's name.
+void append_host(Text& name) noexcept {
+  utsname facts;
+  if (call(SYS_uname, &facts) != 0) return;
+  for (const char* at = facts.nodename; *at != '\0' && at < facts.nodename + 40; ++at) {
+    const bool plain = (*at >= 'a' && *at <= 'z') || (*at >= 'A' && *at <= 'Z') ||
+                       (*at >= '0' && *at <= '9') || *at == '.' || *at == '-';
+    name << (plain ? *at : '_');
+  }
+}
+
+template <std::size_t N>
+void copy_name(char (&to)[N], const char* from) noexcept {
+  Text{to} << std::string_view{from, strnlen(from, N - 1)};
+}
+
+}  // namespace
+
+bool Session::create(InHook hook, const Settings& settings) noexcept {
+  if (active_) return true;
+  mode_ = settings.mode;
+  pid_ = system::process_id();
+  u64 budget = settings.budget_bytes;
+  if (budget == 0) budget = mode_ == Mode::exact ? kExactBudget : kSampledBudget;
+  budget = std::max(budget, kLeastBytes);
+
+  if (!open_in_a_place(hook, settings, budget) &&
+      !open_arena(hook, -1, file_bytes_for(budget, ~u64{0}), budget)) {
+    off_reason_ = "no memory for the recording";
+    return false;
+  }
+  header_->mode = static_cast<u8>(settings.mode);
+  header_->mode_now.store(static_cast<u32>(settings.mode));
+  header_->interval_bytes = settings.interval_bytes;
+  header_->large_bytes = settings.large_bytes;
+  header_->soft_limit_bytes.store(settings.soft_limit_bytes);
+  active_ = true;
+  describe_process(hook, settings);
+  header_->state.store(static_cast<u32>(State::running), std::memory_order_release);
+  return true;
+}
+
+bool Session::open_in_a_place(InHook hook, const Settings& settings, u64 budget) noexcept {
+  const Wishes wishes{settings.session_directory, settings.dump_directory, budget};
+  if (wishes.session_directory != nullptr && wishes.session_directory[0] != '\0') {
+    call(SYS_mkdir, wishes.session_directory, 0777);
+  }
+  for (unsigned number = 0; number < static_cast<unsigned>(Place::count_); ++number) {
+    char buffer[sizeof(path_) - 128];
+    Text directory_path{buffer};
+    if (!directory_in(static_cast<Place>(number), wishes, directory_path)) continue;
+    const File directory = open_own_directory(directory_path.c_str(), true);
+    if (!directory.is_open()) continue;
+    if (open_file(hook, directory_path.c_str(), directory, budget)) {
+      enforce_dead_budget(directory, g_scratch, sizeof(g_scratch));
+      return true;
+    }
+  }
+  return false;
+}
+
+bool Session::open_file(InHook hook, const char* directory_path, const File& directory,
+                        u64 budget) noexcept {
+  const u64 file_bytes = file_bytes_for(budget, largest_file());
+  if (file_bytes < kLeastBytes) return false;
+  u64 random = 0;
+  system::random_bytes(&random, sizeof(random));
+
+  Text path{path_};
+  path << directory_path << '/';
+  const std::size_t name = path.size();
+  append_host(path);
+  (path << '-').number(static_cast<u64>(pid_));
+  (path << '-').number(system::start_ticks(pid_));
+  (path << '-').hex(random & 0xffff'ffff, 8) << kFileSuffix;
+
+  const File file = path.truncated() ? File::refused(ENAMETOOLONG)
+                                     : File::open_at(directory.descriptor(), path_ + name,
+                                                     O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW, 0600);
+  if (file.is_open()) {
+    if (call(SYS_ftruncate, file.descriptor(), file_bytes) == 0 &&
+        open_arena(hook, file.descriptor(), file_bytes, budget)) {
+      return true;
+    }
+    call(SYS_unlinkat, directory.descriptor(), path_ + name, 0);
+  }
+  path.clear();
+  return false;
+}
+
+bool Session::open_arena(InHook hook, int descriptor, u64 file_bytes, u64 budget) noexcept {
+  if (!arena.open(hook, descriptor, file_bytes, budget)) return false;
+  if (arena.take(hook, kHeaderBytes) == 0 && arena.populate(hook, 0, kHeaderBytes)) {
+    header_ = reinterpret_cast<Header*>(arena.at(0));
+    header_->magic = kMagic;
+    header_->version = kVersion;
+    header_->header_bytes = static_cast<u32>(kHeaderBytes);
+    header_->file_bytes = file_bytes;
+    header_->pid = pid_;
+    header_->start_ticks = system::start_ticks(pid_);
+    system::boot_id(header_->boot_id);
+    if (open_tables(hook) && begin_life(*header_)) return true;
+  }
+  arena.close(hook, false);
+  header_ = nullptr;
+  return false;
+}
+
+void Session::describe_process(InHook hook, const Settings& settings) noexcept {
+  Header& header = *header_;
+  header.parent_pid = static_cast<i32>(call(SYS_getppid));
+  header.start_realtime_ns = system::realtime_ns();
+  header.start_monotonic_ns = system::monotonic_ns();
+  copy_name(header.oomrec_version, OOMREC_VERSION);
+  utsname names;
+  if (call(SYS_uname, &names) == 0) copy_name(header.host, names.nodename);
+  struct sysinfo memory;
+  if (call(SYS_sysinfo, &memory) == 0) {
+    header.ram_bytes = memory.totalram * memory.mem_unit;
+    header.swap_bytes = memory.totalswap * memory.mem_unit;
+  }
+
+  long bytes = system::read_file("/proc/self/cmdline", g_scratch, sizeof(g_scratch));
+  if (bytes > 0) {
+    const std::size_t masked = mask_secrets(g_scratch, static_cast<std::size_t>(bytes));
+    header.command_line = add_string(hook, {g_scratch, masked});
+  }
+  bytes = call(SYS_readlink, "/proc/self/exe", g_scratch, sizeof(g_scratch));
+  if (bytes > 0) header.executable = add_string(hook, {g_scratch, static_cast<std::size_t>(bytes)});
+  bytes = call(SYS_getcwd, g_scratch, sizeof(g_scratch));
+  if (bytes > 1) {  // its NUL counts
+    header.working_directory = add_string(hook, {g_scratch, static_cast<std::size_t>(bytes) - 1});
+  }
+  if (settings.dump_directory != nullptr) {
+    header.dump_directory = add_string(hook, settings.dump_directory);
+  }
+}
+
+}  // namespace oomrec::session

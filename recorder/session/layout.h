@@ -1,0 +1,411 @@
+// The session file, byte for byte; no other file says where a field is.
+//
+// A file is a header (one fixed struct at offset 0) and *tables* that the header's directory lists.
+// A table is append-only; its entries live in chunks whose sizes double up to a bound, so that it
+// starts at one page and an entry never moves. A chunk never crosses a segment (kSegmentBytes of
+// the file), because the writer maps segment by segment. A bundle's recording.oomrec is a copy of
+// this file; reader and copy are the same format.
+//
+// Little-endian. Entry 0 of every table means "none" and is all zero. Times are CLOCK_MONOTONIC
+// nanoseconds, unless the name says `realtime`; `_ms` and `_s` count from
+// Header::start_monotonic_ns. A field is never moved, widened or reused: append it to its struct
+// and raise kVersion. A reader takes entry sizes from the file, and the header has room to grow:
+// what an older writer lacks reads as zero.
+//
+// The writer may be killed at any instruction: an entry is complete before the table's `committed`
+// includes it (release), and what changes later is one aligned word at a time.
+// Atomics here are relaxed unless a comment says otherwise.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <type_traits>
+
+#include "recorder/vocabulary.h"
+
+namespace oomrec::session {
+
+using u8 = std::uint8_t;
+using u16 = std::uint16_t;
+using u32 = std::uint32_t;
+using u64 = std::uint64_t;
+using i32 = std::int32_t;
+using i64 = std::int64_t;
+template <class T>
+using Atomic = std::atomic<T>;
+
+inline constexpr u64 kMagic = 0x014345524d4f4f1aULL;  // 1A "OOMREC" 01
+inline constexpr u32 kVersion = 1;
+inline constexpr u64 kSegmentBytes = u64{16} << 20;
+inline constexpr u32 kMaxSegments = 64;
+inline constexpr u64 kHeaderBytes = 20480;  // room for the header: zero beyond its last field
+inline constexpr u32 kMaxStringBytes = 64 * 1024;  // longer ones are cut
+inline constexpr u32 kMaxRingSlots = 1u << 20;
+inline constexpr u32 kMaxChunks = 80;                    // of one table
+inline constexpr u64 kFirstChunkBytes = 4096;            // chunk k is kFirstChunkBytes << k …
+inline constexpr u64 kLargestChunkBytes = u64{4} << 20;  // … and no larger than this
+inline constexpr u32 kMaxEntryBytes = 4096;              // so that each chunk holds one
+
+// --- Strings and frames -------------------------------------------------------------------------
+
+// A string's id is its byte offset in the table `strings`, where a u32 length and the bytes follow
+// (4-byte aligned, inside one chunk; not NUL-terminated). Id 0: no string. Any bytes: paths are not
+// always UTF-8, line tables never are.
+using StringId = u32;
+
+// One frame in one word: kind in bits 62–63.
+//   native   61 guessed (found without CFI) · 60 exact (a signal frame: the pc is the instruction
+//            itself, else a return address) · 40–55 module id · 0–39 offset from the module's base;
+//            module 0: the offset is the low 40 bits of an address nobody knows
+//   python   32–60 code id · 0–31 byte offset of the instruction in the bytecode
+//   special  56–61 SpecialFrame · 0–31 argument (StringId or 0)
+enum class FrameKind : u8 { native, python, special };
+enum class SpecialFrame : u8 {
+  none,
+  thread_group,  // outermost node of every stack; argument: name of the group (StringId)
+  truncated,     // frames further out were dropped: more than kMaxFrames, or unwinding lost its way
+  inherited,     // what the parent of a fork held; argument 0
+  context,       // the program's own label, further in than its group; argument: StringId
+};
+inline constexpr u32 kMaxFrames = 512;
+
+// An interned chain: walk `parent` to 0 to get the stack innermost first. The outermost node (whose
+// parent is 0) is a special frame thread_group.
+struct Node {
+  u32 parent;
+  u32 depth;  // 1 for an outermost node
+  u64 frame;
+};
+static_assert(sizeof(Node) == 16 && offsetof(Node, depth) == 4 && offsetof(Node, frame) == 8);
+
+// --- Holders and live allocations ---------------------------------------------------------------
+
+// A stack in one space with what it holds. In sampled mode small blocks count with their weight, so
+// the figures are unbiased estimates; `flags` says so. Bytes are bytes asked for.
+struct Holder {
+  u32 node;
+  u8 space;  // Space
+  u8 flags;  // kHolderEstimated
+  u16 api;   // Api of its first allocation
+  Atomic<u64> live_bytes;
+  Atomic<u64> live_count;
+  Atomic<u64> total_bytes;  // ever allocated
+  Atomic<u64> total_count;
+  Atomic<u64> temporary_count;  // freed before the thread's next allocation (reserved; 0 in v1)
+  // Live at the last peak step of the space: valid when peak_epoch equals the space's; otherwise
+  // the holder has not changed since that step and live_* is its value at the peak.
+  Atomic<u64> peak_bytes;
+  Atomic<u64> peak_count;
+  Atomic<u32> peak_epoch;
+  u32 reserved;
+};
+inline constexpr u8 kHolderEstimated = 1;  // one of its blocks was sampled, so others were not
+static_assert(sizeof(Holder) == 72 && offsetof(Holder, live_bytes) == 8 &&
+              offsetof(Holder, total_bytes) == 24 && offsetof(Holder, peak_bytes) == 48 &&
+              offsetof(Holder, peak_epoch) == 64);
+
+// A live allocation. Slots are reused: address is stored last (release) and cleared first.
+// Counts in its holder as `weight` blocks of `bytes` each.
+struct LiveBlock {
+  Atomic<u64> address;  // 0: free slot
+  u64 bytes;            // as asked for
+  u32 holder;
+  u32 weight;    // 1 unless sampled
+  u32 birth_s;   // since start
+  u32 reserved;  // writer's own (free list)
+};
+static_assert(sizeof(LiveBlock) == 32 && offsetof(LiveBlock, holder) == 16);
+
+// A live address range of space `map`. Ranges do not overlap; slots are reused like LiveBlock's.
+struct LiveRange {
+  Atomic<u64> start;  // 0: free slot
+  u64 bytes;
+  u32 holder;
+  u32 birth_s;
+  u32 kind;  // RangeKind
+  u32 reserved;
+};
+// Only `counted` ranges are in the space's live bytes, in holders and against the limit.
+enum class RangeKind : u32 {
+  none,
+  counted,      // writable, anonymous (private or shared)
+  reservation,  // PROT_NONE or MAP_NORESERVE: SpaceTotals::reserved_bytes
+  other,        // files, read-only: known so that a later mprotect or munmap is understood
+};
+static_assert(sizeof(LiveRange) == 32 && offsetof(LiveRange, holder) == 16);
+
+// --- Threads, counters, events ------------------------------------------------------------------
+
+struct Thread {
+  i32 tid;
+  u32 group;  // StringId: the name without digits
+  char name[16];
+  u64 first_seen_ns;
+};
+static_assert(sizeof(Thread) == 32);
+
+// What one lane counted, for one space. Only its owner writes; a reader sums over all lanes.
+// live = allocated - freed, in usable bytes: exact in both modes.
+struct SpaceCounters {
+  Atomic<u64> allocated_bytes;  // asked for
+  Atomic<u64> allocated_count;
+  Atomic<u64> freed_count;
+  Atomic<u64> usable_allocated_bytes;
+  Atomic<u64> usable_freed_bytes;
+  Atomic<u64> failed_count;
+};
+static_assert(sizeof(SpaceCounters) == 48);
+
+// Events by size (bucket b: 2^(b-1) ≤ bytes < 2^b; bucket 0: zero bytes) and by API. Weighted, so
+// estimates in sampled mode.
+struct Tally {
+  Atomic<u64> count;
+  Atomic<u64> bytes;
+};
+inline constexpr u32 kSizeBuckets = 48;
+inline constexpr u32 kLaneApis = 48;
+inline constexpr u32 kLaneSpaces = 12;
+static_assert(kApiCount <= kLaneApis && kSpaceCount <= kLaneSpaces);
+
+// What one thread at a time writes to: counters and the ring of its latest events. A new thread
+// takes over the lane of a dead one and goes on counting where that one stopped.
+struct Lane {
+  Atomic<i32> owner_tid;  // 0: nobody's
+  Atomic<u32> thread;     // entry in `threads`
+  u64 ring_offset;        // in the file: ring_slots × Event
+  u32 ring_slots;         // a power of two; 0: no ring
+  u32 reserved;
+  Atomic<u64> ring_next;  // number of the next event of this lane
+  SpaceCounters spaces[kLaneSpaces];
+  Tally sizes[kSizeBuckets];
+  Tally apis[kLaneApis];
+};
+static_assert(offsetof(Lane, ring_offset) == 8 && offsetof(Lane, ring_next) == 24 &&
+              offsetof(Lane, spaces) == 32 && sizeof(Lane) == 32 + 48 * 12 + 16 * 48 + 16 * 48);
+
+// One event. `sequence` is 0 while the slot is written and stored last (release): the low 32 bits
+// of 1 + its number in the lane. A reader skips a slot whose sequence is not the one it expects.
+struct Event {
+  Atomic<u32> sequence;
+  u32 time_ms;    // since start
+  u64 address;    // fail: entry in `failures`; remap: the new address
+  u64 bytes;      // as asked for (free: as recorded, 0 if unknown)
+  u32 stack;      // node; 0: unknown (a free). remap: see `mark` events
+  u16 thread;     // low bits of the entry in `threads`
+  u8 kind_space;  // EventKind in bits 0–3, Space in bits 4–7
+  u8 api;         // Api
+};
+static_assert(sizeof(Event) == 32 && offsetof(Event, address) == 8 && offsetof(Event, stack) == 24);
+
+// --- Failures -----------------------------------------------------------------------------------
+
+// A refused request with everything the verdict needs. Written once; only the words marked change.
+struct Failure {
+  u64 time_ns;
+  u64 realtime_ns;
+  u64 bytes;  // asked for; saturated where the program's product overflows
+  u32 node;
+  u32 thread;
+  u16 api;
+  u8 space;
+  u8 flags;  // kFailure…
+  i32 error;
+  // Evidence, read at the refusal. 0: not known; kUnlimited: no limit.
+  u64 live_bytes;  // heap + map, as the soft limit counts
+  u64 soft_limit_bytes;
+  u64 vm_bytes;  // address space in use (statm)
+  u64 rlimit_as_bytes;
+  u64 data_bytes;
+  u64 rlimit_data_bytes;
+  u64 rss_bytes;
+  u64 ram_bytes;
+  u64 swap_bytes;
+  u64 cgroup_used_bytes;  // working set
+  u64 cgroup_limit_bytes;
+  Atomic<u32> repeats;  // further refusals at the same stack
+  Atomic<u32> bundle;   // number in the process of the bundle that tells it; 0: none yet
+  Atomic<u64> last_ns;  // time of the latest repeat
+};
+inline constexpr u64 kUnlimited = ~u64{0};
+inline constexpr u8 kFailureProbe = 1;    // the caller has a plan B: no bundle
+inline constexpr u8 kFailureRefused = 2;  // the recorder refused (soft limit), not the system
+static_assert(offsetof(Failure, node) == 24 && offsetof(Failure, error) == 36 &&
+              offsetof(Failure, live_bytes) == 40 && offsetof(Failure, cgroup_limit_bytes) == 120 &&
+              offsetof(Failure, repeats) == 128 && sizeof(Failure) == 144);
+
+// --- Names of things ----------------------------------------------------------------------------
+
+struct Module {
+  u64 base;  // load bias: address − base is the offset that symbol files use
+  u64 start;
+  u64 end;
+  StringId path;
+  u32 generation;  // of the module list when it was seen: equal addresses, other library
+  u8 build_id[32];
+  u32 build_id_bytes;  // 0: none
+  u32 reserved;
+};
+static_assert(sizeof(Module) == 72);
+
+// A Python code object. Lines are decoded by the tools from `line_table`, in the format of the
+// interpreter's version (Header::python_version).
+struct Code {
+  StringId file;
+  StringId name;  // qualified where the version has it
+  u32 first_line;
+  StringId line_table;
+};
+static_assert(sizeof(Code) == 16);
+
+// --- Time line, checkpoints, marks --------------------------------------------------------------
+
+// Not in order of time: when the table is full an entry is used again for a later point. Readers
+// sort, and leave out one whose time is 0: it is being written.
+struct Point {
+  u64 time_ns;
+  u64 rss_bytes;
+  u64 live_bytes[kLaneSpaces];
+};
+static_assert(sizeof(Point) == 112);
+
+// Reserved for later versions: the largest holders over time, and the program's own marks.
+struct Checkpoint {
+  u32 time_s;
+  u32 holder;
+  u64 live_bytes;
+};
+struct Mark {
+  u64 time_ns;
+  StringId text;
+  u32 thread;
+};
+static_assert(sizeof(Checkpoint) == 16 && sizeof(Mark) == 16);
+
+// --- Header -------------------------------------------------------------------------------------
+
+enum class TableId : u32 {
+  strings,  // entry_bytes 1
+  nodes,
+  holders,
+  live_blocks,
+  live_ranges,
+  threads,
+  lanes,
+  failures,
+  modules,
+  codes,
+  points,
+  checkpoints,
+  marks,
+  count_
+};
+inline constexpr u32 kTableSlots = 24;
+
+// Entry i of a table is in chunk k at byte (i − first(k)) × entry_bytes; chunk k holds
+// chunk_bytes(k) / entry_bytes entries (rounded down).
+struct TableDirectory {
+  u32 entry_bytes;
+  u32 reserved;
+  Atomic<u64> committed;  // entries that may be read (release; pairs with the reader's acquire)
+  Atomic<u64> chunk_offsets[kMaxChunks];  // in the file; 0: not there. Stored before `committed`.
+};
+static_assert(sizeof(TableDirectory) == 16 + 8 * kMaxChunks);
+
+constexpr u64 chunk_bytes(u32 chunk) noexcept {
+  return chunk < 10 ? kFirstChunkBytes << chunk : kLargestChunkBytes;
+}
+static_assert(chunk_bytes(10) == kFirstChunkBytes << 10);
+
+struct SpaceTotals {
+  // Approximate (every thread publishes its share each 64 KiB or so): what limits are checked
+  // against. Exact figures are the sum over the lanes.
+  Atomic<i64> published_live_bytes;
+  Atomic<u64> peak_bytes;      // highest published value
+  Atomic<u64> reserved_bytes;  // space map: address space reserved, not counted
+  Atomic<u32> peak_epoch;      // raised when live exceeds the last step by 1 %
+  u32 reserved;
+  Atomic<u64> peak_step_bytes;
+};
+static_assert(sizeof(SpaceTotals) == 40);
+
+enum class State : u32 {
+  starting,  // written so far is not yet a session
+  running,
+  exited,     // left by exit, _exit or quick_exit: exit_status holds
+  replaced,   // exec succeeded, unless running is stored again
+  abandoned,  // the recorder switched itself off: off_reason says why
+};
+
+struct Python {
+  u32 version_hex;  // PY_VERSION_HEX, 0: no interpreter seen
+  StringId status;  // why there are no Python stacks; 0: there are
+  u32 raw_malloc;   // 1: PYTHONMALLOC=malloc, every object is a block
+  u32 reserved;
+};
+
+struct Header {
+  u64 magic;
+  u32 version;
+  u32 header_bytes;         // kHeaderBytes
+  u64 file_bytes;           // size of the file, sparse
+  Atomic<u64> used_bytes;   // no chunk or ring lies beyond
+  Atomic<u32> state;        // State
+  Atomic<i32> exit_status;  // of State::exited
+
+  // Alive or dead: a robust, process-shared mutex that the kernel marks at death and at exec. The
+  // first word is its futex: FUTEX_OWNER_DIED set, or 0, means dead.
+  alignas(8) u8 alive_mutex[64];
+
+  i32 pid;
+  i32 parent_pid;
+  u64 start_ticks;  // /proc/PID/stat, field 22
+  u8 boot_id[16];
+  u64 start_realtime_ns;
+  u64 start_monotonic_ns;
+  char host[64];
+  char oomrec_version[16];
+  StringId command_line;  // argv, NUL-separated, secrets masked
+  StringId executable;
+  StringId working_directory;
+  StringId dump_directory;  // absolute
+  StringId off_reason;
+  StringId heap_note;  // "heap not observed: …", 0: it is observed
+
+  u8 mode;  // Mode asked for
+  u8 padding_[3];
+  Atomic<u32> mode_now;  // Mode in force: exact falls back to sampled
+  u64 interval_bytes;    // mean of the sampling interval
+  u64 large_bytes;       // blocks from this size on are recorded exactly
+
+  Atomic<u64> soft_limit_bytes;  // 0: none
+  u64 ram_bytes;
+  u64 swap_bytes;
+
+  Atomic<u64> dropped_events;  // tables were full
+  Atomic<u64> truncated_stacks;
+  Atomic<u64> failures_total;  // refusals, probes excluded
+  Atomic<u64> probes_total;
+  Atomic<u64> bundles_written;
+  Atomic<u64> last_tick_ns;
+  Atomic<u64> module_generation;
+  Atomic<u32> thinned;  // the time line's points are this many ticks apart (power of two)
+  u32 reserved_word;
+
+  Python python;
+  SpaceTotals spaces[kLaneSpaces];
+  TableDirectory tables[kTableSlots];
+};
+static_assert(offsetof(Header, used_bytes) == 24 && offsetof(Header, alive_mutex) == 40 &&
+              offsetof(Header, pid) == 104 && offsetof(Header, boot_id) == 120 &&
+              offsetof(Header, host) == 152 && offsetof(Header, command_line) == 232 &&
+              offsetof(Header, mode) == 256 && offsetof(Header, interval_bytes) == 264 &&
+              offsetof(Header, soft_limit_bytes) == 280 &&
+              offsetof(Header, dropped_events) == 304 && offsetof(Header, python) == 368 &&
+              offsetof(Header, spaces) == 384 && offsetof(Header, tables) == 864);
+static_assert(sizeof(Header) == 864 + kTableSlots * sizeof(TableDirectory) &&
+              sizeof(Header) <= kHeaderBytes);
+static_assert(std::is_standard_layout_v<Header> && std::is_trivially_destructible_v<Header>);
+static_assert(Atomic<u64>::is_always_lock_free, "a lock would die with its owner");
+
+}  // namespace oomrec::session

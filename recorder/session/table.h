@@ -1,0 +1,81 @@
+// An append-only table in the arena.
+//
+// Promise: entries never move; an entry is complete before the commit index in the file includes
+// it, so a writer killed inside append() costs that one entry. A table that cannot grow says so and
+// is asked again only now and then. Prohibition: no entry is ever taken back.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <type_traits>
+
+#include "recorder/hook_scope.h"
+#include "recorder/session/arena.h"
+#include "recorder/session/chunks.h"
+
+namespace oomrec::session {
+
+// What is alike for all entry types.
+class TableBase {
+ public:
+  std::uint32_t size() const noexcept {
+    return size_.load(std::memory_order_acquire);
+  }  // entry 0 included
+
+ protected:
+  friend class Session;
+
+  // Enters the table in the file's directory, with its first chunk and its entry 0.
+  bool open(InHook, Arena& arena, TableDirectory& directory, const Chunks& shape,
+            std::uint64_t first_committed) noexcept;
+
+  // Makes entries up to `last` touchable: takes chunks, populates them step by step. Under lock_.
+  bool reach(InHook, const Chunks& shape, std::uint64_t last) noexcept;
+
+  // Entries [0, size) may be read from now on. Under lock_.
+  void commit(std::uint32_t size) noexcept {
+    size_.store(size, std::memory_order_release);
+    directory_->committed.store(size, std::memory_order_release);
+  }
+
+  std::byte* chunks_[kMaxChunks] = {};
+  Arena* arena_ = nullptr;
+  TableDirectory* directory_ = nullptr;
+  std::atomic<std::uint32_t> size_{0};
+  std::uint64_t chunk_offset_ = 0;     // the chunk that grows, in the file …
+  std::uint32_t chunk_ = 0;            // … its number …
+  std::uint32_t touchable_bytes_ = 0;  // … and how much of it is populated
+  std::uint32_t refused_ = 0;          // appends since the table could not grow
+  system::SpinLock lock_;
+};
+
+template <class T>
+class Table : public TableBase {
+  static_assert(std::is_standard_layout_v<T> && std::is_trivially_destructible_v<T>);
+  static_assert(sizeof(T) % 4 == 0 && sizeof(T) <= kMaxEntryBytes);
+
+ public:
+  static constexpr Chunks kShape{sizeof(T)};
+
+  // A new entry: `fill(T&)` completes it (it starts zeroed) before readers can see it; its number
+  // goes to `index`. False when the table is full or there is no room: the caller counts the drop.
+  // Appends are serialized by a spin lock of the table's own; `fill` must be short.
+  template <class Fill>
+  bool append(InHook hook, std::uint32_t& index, Fill&& fill) noexcept {
+    const system::SpinGuard guard{lock_};
+    const std::uint32_t next = size_.load(std::memory_order_relaxed);
+    if (!guard || next == 0 || !reach(hook, kShape, next)) return false;
+    fill(at(next));
+    index = next;
+    commit(next + 1);
+    return true;
+  }
+
+  // `index` is below size(), or was given to an append() that is under way.
+  T& at(std::uint32_t index) noexcept {
+    const Chunks::Place place = kShape.locate(index);
+    return *reinterpret_cast<T*>(chunks_[place.chunk] + place.byte);
+  }
+};
+
+}  // namespace oomrec::session

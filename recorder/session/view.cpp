@@ -1,0 +1,198 @@
+#include "recorder/session/view.h"
+
+#include <pthread.h>
+
+#include "recorder/system/files.h"
+
+namespace oomrec::session {
+
+namespace {
+
+// The words of futex(2), which linux/futex.h would bring with much else.
+constexpr u32 kFutexOwnerDied = 0x4000'0000;
+constexpr u32 kFutexOwner = 0x3fff'ffff;
+
+constexpr Chunks kLaneChunks{sizeof(Lane)};
+constexpr Chunks kStringChunks{1};
+
+bool is_entry_size(TableId table, u32 bytes) noexcept {
+  if (table == TableId::strings) return bytes == 1;
+  return bytes >= 8 && bytes <= kMaxEntryBytes && bytes % 4 == 0;
+}
+
+u64 load(const std::byte* at) noexcept {
+  return reinterpret_cast<const Atomic<u64>*>(at)->load(std::memory_order_acquire);
+}
+
+// Loads before it stay before those after it: x86-64 keeps their order, the compiler must too.
+void keep_order() noexcept { std::atomic_signal_fence(std::memory_order_acq_rel); }
+
+}  // namespace
+
+Bytes Bytes::contiguous(const void* data, std::uint64_t bytes) noexcept {
+  Bytes result;
+  result.total = bytes < kMaxSegments * kSegmentBytes ? bytes : kMaxSegments * kSegmentBytes;
+  for (u64 offset = 0; offset < result.total; offset += kSegmentBytes) {
+    result.segments[offset / kSegmentBytes] = static_cast<const std::byte*>(data) + offset;
+  }
+  return result;
+}
+
+const std::byte* Bytes::at(std::uint64_t offset, std::uint64_t bytes) const noexcept {
+  if (offset >= total || bytes > total - offset) return nullptr;
+  const u64 within = offset % kSegmentBytes;
+  if (bytes > kSegmentBytes - within) return nullptr;
+  const std::byte* const segment = segments[offset / kSegmentBytes];
+  return segment == nullptr ? nullptr : segment + within;
+}
+
+View::View(const Bytes& bytes) noexcept : bytes_(bytes) {
+  const std::byte* const start = bytes_.at(0, kHeaderBytes);
+  if (start == nullptr) return;
+  header_ = reinterpret_cast<const Header*>(start);
+  format_ = header_->version;
+  const u32 state = header_->state.load(std::memory_order_acquire);
+  if (header_->magic != kMagic) {
+    problem_ = Problem::not_a_session;
+  } else if (format_ > kVersion) {
+    problem_ = Problem::newer_format;
+  } else if (state == static_cast<u32>(State::starting)) {
+    problem_ = Problem::unfinished;
+  } else if (format_ == 0 || header_->header_bytes < kHeaderBytes ||
+             state > static_cast<u32>(State::abandoned)) {
+    problem_ = Problem::damaged;
+  } else {
+    problem_ = Problem::none;
+  }
+}
+
+std::uint64_t View::count(TableId table) const noexcept {
+  const auto slot = static_cast<u32>(table);
+  if (problem_ != Problem::none || slot >= kTableSlots) return 0;
+  const TableDirectory& directory = header_->tables[slot];
+  const u32 entry_bytes = directory.entry_bytes;
+  if (!is_entry_size(table, entry_bytes)) return 0;
+  const u64 committed = directory.committed.load(std::memory_order_acquire);
+  const u64 possible = bytes_.total / entry_bytes;
+  return committed < possible ? committed : possible;
+}
+
+std::uint64_t View::offset_of_entry(const Chunks& expected, TableId table, std::uint64_t index,
+                                    std::uint32_t& entry_bytes) const noexcept {
+  if (index >= count(table)) return 0;
+  const TableDirectory& directory = header_->tables[static_cast<u32>(table)];
+  entry_bytes = directory.entry_bytes;
+  if (!is_entry_size(table, entry_bytes)) return 0;  // changed since count()
+  const Chunks::Place place = entry_bytes == expected.entry_bytes()
+                                  ? expected.locate(index)
+                                  : Chunks{entry_bytes}.locate(index);
+  if (place.chunk >= kMaxChunks) return 0;
+  const u64 chunk = directory.chunk_offsets[place.chunk].load(std::memory_order_relaxed);
+  const bool possible = chunk >= kHeaderBytes && chunk < bytes_.total && chunk % 8 == 0;
+  return possible ? chunk + place.byte : 0;
+}
+
+bool View::read_bytes(const Chunks& expected, TableId table, std::uint64_t index, void* out,
+                      std::size_t bytes, bool guarded) const noexcept {
+  u32 entry_bytes = 0;
+  const u64 offset = offset_of_entry(expected, table, index, entry_bytes);
+  const std::byte* const from = offset == 0 ? nullptr : bytes_.at(offset, entry_bytes);
+  if (from == nullptr) return false;
+  const std::size_t known = entry_bytes < bytes ? entry_bytes : bytes;
+  auto* const to = static_cast<std::byte*>(out);
+  if (guarded && reinterpret_cast<std::uintptr_t>(from) % 8 == 0) {
+    // The first word is cleared before a slot changes and stored after it.
+    const u64 guard = load(from);
+    std::memcpy(to, from, known);
+    keep_order();
+    if (guard != load(from)) std::memset(to, 0, known);
+  } else {
+    std::memcpy(to, from, known);
+  }
+  std::memset(to + known, 0, bytes - known);
+  return true;
+}
+
+std::string_view View::string(StringId id) const noexcept {
+  u32 one = 0;
+  const u64 offset = offset_of_entry(kStringChunks, TableId::strings, id, one);
+  if (id == 0 || id % 4 != 0 || offset == 0) return {};
+  const Chunks::Place place = kStringChunks.locate(id);
+  u32 bytes = 0;
+  u64 left = chunk_bytes(place.chunk) - place.byte;
+  const std::byte* const length = bytes_.at(offset, sizeof(bytes));
+  if (left < sizeof(bytes) || length == nullptr) return {};
+  std::memcpy(&bytes, length, sizeof(bytes));
+  left -= sizeof(bytes);
+  if (bytes > kMaxStringBytes || bytes > left) return {};
+  const std::byte* const text = bytes_.at(offset + sizeof(bytes), bytes);
+  if (text == nullptr) return {};
+  return {reinterpret_cast<const char*>(text), bytes};
+}
+
+bool View::event(const Lane& lane, std::uint64_t number, Event& out) const noexcept {
+  const u32 slots = lane.ring_slots;
+  if (problem_ != Problem::none || slots == 0 || slots > kMaxRingSlots ||
+      !std::has_single_bit(slots) || lane.ring_offset % 8 != 0 || lane.ring_offset < kHeaderBytes ||
+      lane.ring_offset > bytes_.total) {
+    return false;
+  }
+  const u64 offset = lane.ring_offset + (number & (slots - 1)) * sizeof(Event);
+  const std::byte* const from = bytes_.at(offset, sizeof(Event));
+  if (from == nullptr) return false;
+  const auto* const slot = reinterpret_cast<const Event*>(from);
+  const auto expected = static_cast<u32>(number + 1);
+  if (expected == 0 || slot->sequence.load(std::memory_order_acquire) != expected) return false;
+  std::memcpy(static_cast<void*>(&out), from, sizeof(Event));
+  keep_order();
+  return slot->sequence.load(std::memory_order_relaxed) == expected &&
+         out.sequence.load(std::memory_order_relaxed) == expected;
+}
+
+View::Totals View::totals(Space space) const noexcept {
+  Totals sum;
+  const u64 lanes = count(TableId::lanes);
+  const u64 at = offsetof(Lane, spaces) + static_cast<u64>(space) * sizeof(SpaceCounters);
+  for (u64 lane = 1; lane < lanes; ++lane) {
+    u32 entry_bytes = 0;
+    const u64 offset = offset_of_entry(kLaneChunks, TableId::lanes, lane, entry_bytes);
+    if (offset == 0 || at + sizeof(SpaceCounters) > entry_bytes) continue;
+    const std::byte* const from = bytes_.at(offset + at, sizeof(SpaceCounters));
+    if (from == nullptr) continue;
+    SpaceCounters counters;
+    std::memcpy(static_cast<void*>(&counters), from, sizeof(counters));
+    sum.allocated_bytes += counters.allocated_bytes;
+    sum.allocated_count += counters.allocated_count;
+    sum.freed_count += counters.freed_count;
+    sum.failed_count += counters.failed_count;
+    // Unsigned until the end: sums of a forged file may wrap.
+    sum.live_bytes =
+        static_cast<i64>(static_cast<u64>(sum.live_bytes) + counters.usable_allocated_bytes -
+                         counters.usable_freed_bytes);
+    sum.live_count = static_cast<i64>(static_cast<u64>(sum.live_count) + counters.allocated_count -
+                                      counters.freed_count);
+  }
+  return sum;
+}
+
+Life life_of(const Header& header) noexcept {
+  static_assert(sizeof(pthread_mutex_t) <= sizeof(header.alive_mutex));
+  u8 this_boot[16];
+  if (system::boot_id(this_boot) &&
+      std::memcmp(this_boot, header.boot_id, sizeof(this_boot)) != 0) {
+    return Life::dead;
+  }
+  const u32 word = reinterpret_cast<const Atomic<u32>*>(header.alive_mutex)->load();
+  if ((word & kFutexOwner) != 0 && (word & kFutexOwnerDied) == 0) return Life::alive;
+  // The thread that held it may have ended without its process: until the next tick takes over.
+  const auto state = static_cast<State>(header.state.load());
+  const bool left = state == State::exited || state == State::replaced;
+  const u64 start = header.start_ticks;
+  return !left && start != 0 && system::start_ticks(header.pid) == start ? Life::alive : Life::dead;
+}
+
+Life life_of(const View& view) noexcept {
+  return view.problem() == Problem::none ? life_of(view.header()) : Life::dead;
+}
+
+}  // namespace oomrec::session

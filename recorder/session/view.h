@@ -1,0 +1,156 @@
+// Reads a session: a file of a living process or a dead one, a bundle's recording, or the writer's
+// own memory while a bundle is written.
+//
+// The writer may have died at any instruction, and the file may be forged: an index is copied out
+// of the mapping, checked, and only the copy is used. What cannot be trusted reads as absent and is
+// counted. Allocates nothing, locks nothing, never writes, never throws: safe in a hook and in the
+// emergency writer. Tools build their own models on it (tools/analysis).
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <string_view>
+#include <type_traits>
+
+#include "recorder/session/chunks.h"
+#include "recorder/session/layout.h"
+
+namespace oomrec::session {
+
+enum class Problem : std::uint8_t {
+  none,
+  too_short,      // not even a header
+  not_a_session,  // other magic
+  newer_format,   // written by a newer oomrec
+  unfinished,     // its writer died before it was a session
+  damaged,        // the header contradicts itself
+};
+
+// The bytes of a session, in segments of kSegmentBytes (the last may be shorter). A file mapped in
+// one piece has consecutive segments.
+struct Bytes {
+  const std::byte* segments[kMaxSegments] = {};
+  std::uint64_t total = 0;
+
+  static Bytes contiguous(const void* data, std::uint64_t bytes) noexcept;
+
+  // `bytes` bytes at file offset `offset`, or nullptr when they are not all there in one segment.
+  const std::byte* at(std::uint64_t offset, std::uint64_t bytes) const noexcept;
+};
+
+class View {
+ public:
+  View() = default;
+
+  // Checks the header. Afterwards problem() tells whether the other functions may be used.
+  explicit View(const Bytes& bytes) noexcept;
+
+  Problem problem() const noexcept { return problem_; }
+  std::uint32_t format() const noexcept { return format_; }  // its version, also when too new
+
+  // In the session itself: of a living process its words change, and each is to be trusted no
+  // further than a copy of it. Fields that an older writer lacks are zero. `host` and
+  // `oomrec_version` of a forged header need not end in a NUL.
+  const Header& header() const noexcept { return *header_; }
+
+  // Number of entries, entry 0 included (0 for an absent table). Bounded by what the file can hold.
+  std::uint64_t count(TableId table) const noexcept;
+
+  // A copy of entry `index`, zero-filled where the writer's entry was smaller. False when it is not
+  // there. T must be the struct of that table. A LiveBlock or LiveRange whose slot changes
+  // meanwhile reads as a free slot. Cost: a few nanoseconds.
+  template <class T>
+  bool read(TableId table, std::uint64_t index, T& out) const noexcept {
+    static_assert(std::is_trivially_destructible_v<T> && std::is_standard_layout_v<T>);
+    static constexpr Chunks kChunks{sizeof(T)};
+    constexpr bool guarded = std::is_same_v<T, LiveBlock> || std::is_same_v<T, LiveRange>;
+    return read_bytes(kChunks, table, index, &out, sizeof(T), guarded);
+  }
+
+  // The string `id`; empty when absent or damaged. Points into the session.
+  std::string_view string(StringId id) const noexcept;
+
+  // Event `number` of a lane, when its slot still holds it and it is whole.
+  bool event(const Lane& lane, std::uint64_t number, Event& out) const noexcept;
+
+  // Walks a stack innermost first: calls visit(frame_word) for each frame, at most kMaxFrames + 8
+  // (a forged chain may be circular). Returns the number of frames visited.
+  template <class Visit>
+  std::uint32_t walk(std::uint32_t node, Visit&& visit) const noexcept {
+    std::uint32_t frames = 0;
+    Node entry;
+    while (node != 0 && frames < kMaxFrames + 8 && read(TableId::nodes, node, entry)) {
+      ++frames;
+      visit(entry.frame);
+      if (entry.parent >= node) break;  // parents are always older
+      node = entry.parent;
+    }
+    return frames;
+  }
+
+  // Sum over all lanes.
+  struct Totals {
+    std::uint64_t allocated_bytes = 0, allocated_count = 0, freed_count = 0, failed_count = 0;
+    std::int64_t live_bytes = 0;  // usable bytes
+    std::int64_t live_count = 0;
+  };
+  Totals totals(Space space) const noexcept;
+
+  const Bytes& bytes() const noexcept { return bytes_; }
+
+ private:
+  // Offset in the file of entry `index`, and how long it is; 0 when it is not there. `expected` is
+  // the table's shape, if its entries have the size that this program knows.
+  std::uint64_t offset_of_entry(const Chunks& expected, TableId table, std::uint64_t index,
+                                std::uint32_t& entry_bytes) const noexcept;
+  bool read_bytes(const Chunks& expected, TableId table, std::uint64_t index, void* out,
+                  std::size_t bytes, bool guarded) const noexcept;
+
+  Bytes bytes_;
+  const Header* header_ = nullptr;
+  std::uint32_t format_ = 0;
+  Problem problem_ = Problem::too_short;
+};
+
+// Whether the session's process image still lives. Dead: another boot, or the alive mutex says so
+// (right also from another pid namespace) and no process of its pid and start time is in sight,
+// other than one that marked its own end. Reads /proc.
+enum class Life : std::uint8_t { alive, dead };
+Life life_of(const View& view) noexcept;
+Life life_of(const Header& header) noexcept;  // needs the fields up to boot_id only
+
+// Frame words: see layout.h.
+constexpr FrameKind kind_of(std::uint64_t frame) noexcept {
+  return static_cast<FrameKind>(frame >> 62);
+}
+constexpr std::uint64_t native_frame(std::uint32_t module, std::uint64_t offset, bool exact,
+                                     bool guessed) noexcept {
+  return (std::uint64_t{guessed} << 61) | (std::uint64_t{exact} << 60) |
+         (std::uint64_t{module & 0xffff} << 40) | (offset & 0xff'ffff'ffff);
+}
+constexpr std::uint64_t python_frame(std::uint32_t code,
+                                     std::uint32_t instruction_offset) noexcept {
+  return (std::uint64_t{1} << 62) | (std::uint64_t{code & 0x1fff'ffff} << 32) | instruction_offset;
+}
+constexpr std::uint64_t special_frame(SpecialFrame what, std::uint32_t argument) noexcept {
+  return (std::uint64_t{2} << 62) | (static_cast<std::uint64_t>(what) << 56) | argument;
+}
+constexpr bool is_guessed(std::uint64_t frame) noexcept { return (frame >> 61) & 1; }
+constexpr bool is_exact(std::uint64_t frame) noexcept { return (frame >> 60) & 1; }
+constexpr std::uint32_t module_of(std::uint64_t frame) noexcept { return (frame >> 40) & 0xffff; }
+constexpr std::uint64_t offset_of(std::uint64_t frame) noexcept { return frame & 0xff'ffff'ffff; }
+constexpr std::uint32_t code_of(std::uint64_t frame) noexcept {
+  return (frame >> 32) & 0x1fff'ffff;
+}
+constexpr std::uint32_t instruction_of(std::uint64_t frame) noexcept {
+  return static_cast<std::uint32_t>(frame);
+}
+constexpr SpecialFrame special_of(std::uint64_t frame) noexcept {
+  return static_cast<SpecialFrame>((frame >> 56) & 0x3f);
+}
+constexpr std::uint32_t argument_of(std::uint64_t frame) noexcept {
+  return static_cast<std::uint32_t>(frame);
+}
+
+}  // namespace oomrec::session

@@ -1,0 +1,141 @@
+#include "recorder/session/writer.h"
+
+#include <errno.h>
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <cstring>
+#include <memory>
+
+#include "recorder/session/alive.h"
+#include "recorder/system/syscalls.h"
+
+namespace oomrec::session {
+
+constinit Session g_session;
+static_assert(std::is_trivially_destructible_v<Session>);
+
+namespace {
+
+using system::call;
+
+constexpr u32 kThreadRingSlots = 256;
+constexpr u32 kMainRingSlots = 2048;
+constexpr u32 kExactMainRingSlots = 8192;
+constexpr u32 kProbedOwners = 8;
+
+bool has_ended(i32 pid, i32 tid) noexcept { return call(SYS_tgkill, pid, tid, 0) == -ESRCH; }
+
+}  // namespace
+
+bool Session::open_tables(InHook hook) noexcept {
+  const auto open = [&](auto& table, TableId id) {
+    return table.open(hook, arena, header_->tables[static_cast<u32>(id)], table.kShape, 1);
+  };
+  constexpr Chunks kStrings{1};
+  constexpr u64 kNoString = sizeof(u32);  // what string 0 takes, so that ids stay aligned
+  return strings_.open(hook, arena, header_->tables[static_cast<u32>(TableId::strings)], kStrings,
+                       kNoString) &&
+         open(nodes, TableId::nodes) && open(holders, TableId::holders) &&
+         open(live_blocks, TableId::live_blocks) && open(live_ranges, TableId::live_ranges) &&
+         open(threads, TableId::threads) && open(lanes, TableId::lanes) &&
+         open(failures, TableId::failures) && open(modules, TableId::modules) &&
+         open(codes, TableId::codes) && open(points, TableId::points);
+}
+
+void Session::detach(InHook hook) noexcept {
+  if (header_ == nullptr) return;
+  arena.close(hook, may_still_be_linked());
+  std::construct_at(this);
+}
+
+void Session::mark(InHook, State state, std::int32_t status) noexcept {
+  if (!active_) return;
+  header_->exit_status.store(status, std::memory_order_relaxed);
+  header_->state.store(static_cast<u32>(state), std::memory_order_release);
+}
+
+void Session::remove_file(InHook) noexcept {
+  if (path_[0] == '\0') return;
+  call(SYS_unlink, path_);
+  path_[0] = '\0';
+}
+
+void Session::keep_alive(InHook) noexcept {
+  if (active_) go_on_living(*header_);
+}
+
+View Session::view() noexcept { return View{arena.bytes()}; }
+
+StringId Session::add_string(InHook hook, std::string_view text) noexcept {
+  if (!active_ || text.empty()) return 0;
+  constexpr Chunks kShape{1};
+  text = text.substr(0, kMaxStringBytes);
+  const auto length = static_cast<u32>(text.size());
+  const u32 bytes = (sizeof(u32) + length + 3) & ~u32{3};
+
+  const system::SpinGuard guard{strings_.lock_};
+  if (!guard) return 0;
+  u64 id = strings_.size();
+  Chunks::Place place = kShape.locate(id);
+  while (place.byte + bytes > chunk_bytes(place.chunk)) {
+    id = kShape.first(place.chunk + 1);
+    place = kShape.locate(id);
+  }
+  if (!strings_.reach(hook, kShape, id + bytes - 1)) return 0;
+  std::byte* const to = strings_.chunks_[place.chunk] + place.byte;
+  std::memcpy(to, &length, sizeof(length));
+  std::memcpy(to + sizeof(length), text.data(), length);
+  strings_.commit(static_cast<u32>(id) + bytes);
+  return static_cast<StringId>(id);
+}
+
+bool Session::add_ring(InHook hook, Lane& lane, std::uint32_t slots) noexcept {
+  const u64 bytes = u64{slots} * sizeof(Event);
+  const u64 offset = arena.take(hook, bytes);
+  if (offset == 0 || !arena.populate(hook, offset, bytes)) return false;
+  lane.ring_offset = offset;
+  lane.ring_slots = slots;
+  return true;
+}
+
+std::uint32_t Session::acquire_lane(InHook hook, std::int32_t tid, std::uint32_t thread) noexcept {
+  if (!active_) return 0;
+  const auto take_over = [&](u32 number, i32 owner) {
+    Lane& lane = lanes.at(number);
+    if (!lane.owner_tid.compare_exchange_strong(owner, tid)) return false;
+    lane.thread.store(thread, std::memory_order_relaxed);
+    return true;
+  };
+  const u32 known = lanes.size();
+  for (u32 number = 1; number < known; ++number) {
+    if (lanes.at(number).owner_tid.load(std::memory_order_relaxed) == 0 && take_over(number, 0)) {
+      return number;
+    }
+  }
+  for (u32 probe = 0; known > 1 && probe < std::min(kProbedOwners, known - 1); ++probe) {
+    const u32 number = 1 + probed_lane_.fetch_add(1, std::memory_order_relaxed) % (known - 1);
+    const i32 owner = lanes.at(number).owner_tid.load(std::memory_order_relaxed);
+    if (owner != 0 && has_ended(pid_, owner) && take_over(number, owner)) return number;
+  }
+  u32 number = 0;
+  const u32 main_slots = mode_ == Mode::exact ? kExactMainRingSlots : kMainRingSlots;
+  lanes.append(hook, number, [&](Lane& lane) {
+    lane.owner_tid.store(tid, std::memory_order_relaxed);
+    lane.thread.store(thread, std::memory_order_relaxed);
+    // Without a ring the lane still counts.
+    if (tid != pid_ || !add_ring(hook, lane, main_slots)) add_ring(hook, lane, kThreadRingSlots);
+  });
+  return number;
+}
+
+void Session::release_lane(InHook, std::uint32_t lane) noexcept {
+  if (active_ && lane != 0) lanes.at(lane).owner_tid.store(0, std::memory_order_release);
+}
+
+Event* Session::ring(std::uint32_t lane) noexcept {
+  const Lane& entry = lanes.at(lane);
+  return entry.ring_slots == 0 ? nullptr : reinterpret_cast<Event*>(arena.at(entry.ring_offset));
+}
+
+}  // namespace oomrec::session

@@ -1,0 +1,124 @@
+// Finds or makes the trie's node for (parent, frame).
+//
+// The trie itself, in the session, has no index; ours is private, holds node numbers only, and is
+// read without a lock. It doubles when three quarters full; an outgrown table stays mapped, because
+// another thread may be reading it (all of them together are no larger than the last).
+#include "recorder/stack/intern.h"
+
+#include <atomic>
+#include <cstring>
+
+#include "recorder/session/writer.h"
+#include "recorder/system/memory.h"
+#include "recorder/system/spin_lock.h"
+#include "recorder/system/syscalls.h"
+
+namespace oomrec::stack {
+namespace {
+
+using Slot = std::atomic<std::uint32_t>;  // a node; 0: free
+
+struct Index {
+  std::uint64_t mask;
+  std::uint64_t used;  // under g_lock
+  Slot slots[];
+};
+
+constexpr std::uint64_t kFirstSlots = 8 * 1024;
+
+constinit std::atomic<Index*> g_index{nullptr};
+constinit system::SpinLock g_lock;
+
+std::uint64_t hash(std::uint32_t parent, std::uint64_t frame) noexcept {
+  std::uint64_t h = (frame + parent * 0x9e3779b97f4a7c15u) * 0xbf58476d1ce4e5b9u;
+  h ^= h >> 31;
+  h *= 0x94d049bb133111ebu;
+  return h ^ h >> 29;
+}
+
+// The slot that holds (parent, frame), or the free one where it belongs.
+Slot& probe(Index& index, std::uint32_t parent, std::uint64_t frame, std::uint32_t& node) noexcept {
+  for (std::uint64_t at = hash(parent, frame);; ++at) {
+    Slot& slot = index.slots[at & index.mask];
+    node = slot.load(std::memory_order_acquire);
+    if (node == 0) return slot;
+    const session::Node& entry = session::g_session.nodes.at(node);
+    if (entry.frame == frame && entry.parent == parent) return slot;
+  }
+}
+
+Index* make_index(std::uint64_t slots) noexcept {
+  auto* index = static_cast<Index*>(system::map_private(sizeof(Index) + slots * sizeof(Slot)));
+  if (index != nullptr) index->mask = slots - 1;
+  return index;
+}
+
+// Room for one more, under g_lock. nullptr: no memory, and the table is as full as it may be.
+Index* roomy_index() noexcept {
+  Index* index = g_index.load(std::memory_order_relaxed);
+  const std::uint64_t slots = index == nullptr ? 0 : index->mask + 1;
+  if (index != nullptr && index->used < slots / 4 * 3) return index;
+  Index* larger = make_index(index == nullptr ? kFirstSlots : 2 * slots);
+  if (larger == nullptr) {
+    return index != nullptr && index->used < slots / 16 * 15 ? index : nullptr;
+  }
+  for (std::uint64_t i = 0; i < slots; ++i) {
+    const std::uint32_t node = index->slots[i].load(std::memory_order_relaxed);
+    if (node == 0) continue;
+    const session::Node& entry = session::g_session.nodes.at(node);
+    std::uint32_t same;
+    probe(*larger, entry.parent, entry.frame, same).store(node, std::memory_order_relaxed);
+  }
+  larger->used = index == nullptr ? 0 : index->used;
+  g_index.store(larger, std::memory_order_release);
+  return larger;
+}
+
+std::uint32_t add(InHook hook, std::uint32_t parent, std::uint64_t frame) noexcept {
+  const system::SpinGuard guard(g_lock);
+  if (!guard) return 0;
+  Index* index = roomy_index();
+  if (index == nullptr) return 0;
+  std::uint32_t node;
+  Slot& slot = probe(*index, parent, frame, node);
+  if (node != 0) return node;
+  auto& nodes = session::g_session.nodes;
+  const std::uint32_t depth = parent == 0 ? 1 : nodes.at(parent).depth + 1;
+  if (!nodes.append(hook, node, [&](session::Node& entry) { entry = {parent, depth, frame}; })) {
+    return 0;
+  }
+  slot.store(node, std::memory_order_release);
+  ++index->used;
+  return node;
+}
+
+}  // namespace
+
+void start_intern(InHook) noexcept {
+  const system::SpinGuard guard(g_lock);
+  if (guard && session::g_session.active()) roomy_index();
+}
+
+std::uint32_t intern(InHook hook, std::uint32_t parent, std::uint64_t frame) noexcept {
+  if (!session::g_session.active()) return 0;
+  if (Index* index = g_index.load(std::memory_order_acquire)) {
+    std::uint32_t node;
+    probe(*index, parent, frame, node);
+    if (node != 0) return node;
+  }
+  return add(hook, parent, frame);
+}
+
+void forget_nodes(InHook) noexcept {
+  g_lock.unlock();  // its holder did not come along through the fork
+  Index* const index = g_index.load(std::memory_order_relaxed);
+  if (index == nullptr) return;
+  const std::uint64_t mask = index->mask;
+  const std::size_t bytes = sizeof(Index) + (mask + 1) * sizeof(Slot);
+  if (system::call(SYS_madvise, index, bytes, MADV_DONTNEED) != 0) {
+    std::memset(static_cast<void*>(index), 0, bytes);
+  }
+  index->mask = mask;
+}
+
+}  // namespace oomrec::stack

@@ -1,0 +1,23 @@
+// libunwind's dl_iterate_phdr: the modules that were seen on stacks, without the loader's lock.
+//
+// The frame that libunwind is asked about, and all further in, were looked up by us before.
+#include <link.h>
+
+#include "recorder/stack/modules.h"
+
+extern "C" int oomrec_dl_iterate_phdr(int (*visit)(dl_phdr_info*, std::size_t, void*), void* data) {
+  using namespace oomrec::stack;
+  const std::uint32_t count = module_slots();
+  for (std::uint32_t slot = 1; slot < count; ++slot) {
+    const KnownModule& module = known_module(slot);
+    if (!module.alive.load(std::memory_order_acquire)) continue;
+    dl_phdr_info info{};
+    info.dlpi_addr = module.base;
+    info.dlpi_name = "";
+    info.dlpi_phdr = module.segments;
+    info.dlpi_phnum = static_cast<Elf64_Half>(module.segment_count);
+    info.dlpi_adds = count;
+    if (const int result = visit(&info, sizeof info, data); result != 0) return result;
+  }
+  return 0;
+}

@@ -1,0 +1,118 @@
+// Puts Python's frames where the eval loop's native frames stand.
+//
+// By address, not by name: from 3.10 on something of each Python call lies in the C frame of the
+// eval loop that runs it (a CFrame, a shim frame), so native frame j runs it when
+// sp_j ≤ marker < sp_(j+1). That holds whatever the compiler made of the eval loop. Up to 3.9
+// nothing does: there one native frame of the eval loop runs one Python frame.
+//
+// A Python frame that finds no native one keeps its place in the order: nothing is lost.
+
+#include <algorithm>
+
+#include "recorder/session/view.h"
+#include "recorder/stack/python.h"
+
+namespace oomrec::stack {
+namespace {
+
+bool in_eval_loop(const NativeFrame& frame) noexcept {
+  const std::uint64_t pc = frame.exact ? frame.pc : frame.pc - 1;
+  return std::ranges::any_of(g_interpreter.eval_loop,
+                             [pc](const Interpreter::Range& part) { return part.contains(pc); });
+}
+
+// The native chain and how far it has been written.
+class Merger {
+ public:
+  Merger(InHook hook, const NativeFrame* native, std::uint32_t native_count, bool native_truncated,
+         std::uint64_t* merged, std::uint32_t capacity) noexcept
+      : hook_(hook),
+        native_(native),
+        native_count_(native_count),
+        native_truncated_(native_truncated),
+        merged_(merged),
+        capacity_(capacity) {}
+
+  // The native frame, not written yet, that runs the Python frame with this marker; native_count
+  // when there is none.
+  std::uint32_t owner_of(std::uint64_t marker) const noexcept {
+    for (std::uint32_t j = written_; j < native_count_; ++j) {
+      if (marker == 0 ? in_eval_loop(native_[j]) : holds(j, marker)) return j;
+    }
+    return native_count_;
+  }
+
+  // Its C frame was cut off the native chain.
+  bool lies_beyond(std::uint64_t marker) const noexcept {
+    if (marker == 0) return native_truncated_;
+    return native_count_ != 0 && marker >= native_[native_count_ - 1].sp;
+  }
+
+  void write_native(std::uint32_t end) noexcept {
+    for (; written_ < end; ++written_) {
+      const NativeFrame& frame = native_[written_];
+      const ModuleRef module = module_at(hook_, frame.exact ? frame.pc : frame.pc - 1);
+      put(session::native_frame(module.id, frame.pc - module.base, frame.exact, frame.guessed));
+    }
+  }
+
+  void skip_native() noexcept { ++written_; }
+  std::uint32_t native_count() const noexcept { return native_count_; }
+
+  void write_python(const PythonFrame& frame) noexcept {
+    put(session::python_frame(frame.code, frame.instruction));
+  }
+
+  std::uint32_t count() const noexcept { return count_; }
+  bool is_cut() const noexcept { return cut_; }
+
+ private:
+  bool holds(std::uint32_t j, std::uint64_t marker) const noexcept {
+    if (marker < native_[j].sp) return false;
+    if (j + 1 < native_count_) return marker < native_[j + 1].sp;
+    return !native_truncated_;
+  }
+
+  void put(std::uint64_t word) noexcept {
+    if (count_ == capacity_) {
+      cut_ = true;
+    } else {
+      merged_[count_++] = word;
+    }
+  }
+
+  const InHook hook_;
+  const NativeFrame* const native_;
+  const std::uint32_t native_count_;
+  const bool native_truncated_;
+  std::uint64_t* const merged_;
+  const std::uint32_t capacity_;
+  std::uint32_t written_ = 0;
+  std::uint32_t count_ = 0;
+  bool cut_ = false;
+};
+
+}  // namespace
+
+std::uint32_t merge(InHook hook, const NativeFrame* native, std::uint32_t native_count,
+                    bool native_truncated, const PythonFrame* python, std::uint32_t python_count,
+                    std::uint64_t* merged, std::uint32_t capacity, bool* cut) noexcept {
+  Merger merger(hook, native, native_count, native_truncated, merged, capacity);
+  for (std::uint32_t first = 0; first < python_count;) {
+    std::uint32_t end = first + 1;
+    while (end < python_count && !python[end - 1].entry) ++end;
+    const std::uint32_t owner = merger.owner_of(python[first].marker);
+    if (owner < native_count) {
+      merger.write_native(owner);
+      merger.skip_native();
+    } else if (merger.lies_beyond(python[first].marker)) {
+      merger.write_native(native_count);
+    }
+    for (; first < end; ++first) merger.write_python(python[first]);
+  }
+  merger.write_native(native_count);
+  if (cut != nullptr) *cut = merger.is_cut();
+  return merger.count();
+}
+
+}  // namespace oomrec::stack

@@ -1,0 +1,349 @@
+#include "recorder/stack/modules.h"
+
+#include <dlfcn.h>
+#include <link.h>
+#include <sys/auxv.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include <cstring>
+#include <new>
+#include <string_view>
+
+#include "recorder/session/writer.h"
+#include "recorder/stack/memory_map.h"
+#include "recorder/stack/python.h"
+#include "recorder/stack/rules.h"
+#include "recorder/system/memory.h"
+#include "recorder/system/spin_lock.h"
+#include "recorder/system/syscalls.h"
+
+namespace oomrec::stack {
+namespace {
+
+// struct dl_find_object of glibc ≥ 2.35; ours, so that we build and start with an older one.
+struct FoundObject {
+  unsigned long long flags;
+  void* map_start;
+  void* map_end;
+  const link_map* map;
+  void* eh_frame_header;
+  unsigned long long reserved[7];
+};
+// _dl_find_object; nullptr: not there, or not started yet. Looked up by name: linked against, even
+// weakly, it would make GLIBC_2.35 a need of the whole library.
+using FindObject = int(void* pc, FoundObject*) noexcept;
+constinit FindObject* g_find_object = nullptr;
+
+// The session has no room for this module: it is not asked again.
+constexpr std::uint32_t kNoId = ~std::uint32_t{0};
+
+constinit AddressRange g_program;  // of the program itself, less its load address
+
+constinit system::SpinLock g_lock;
+constinit KnownModule* g_modules = nullptr;
+constinit std::atomic<std::uint32_t> g_count{1};
+constinit std::atomic<std::uint32_t> g_checks{0};  // whose turn it is
+constinit char g_path[4096] = {};                  // under g_lock
+
+// What is found about a module before it has a slot.
+struct Sighting {
+  AddressRange mapped;
+  std::uint64_t base = 0;
+  const char* path = nullptr;  // as the loader has it; nullptr: not known
+};
+
+// From the first loaded byte to the last, as the addresses stand in the program headers.
+AddressRange loaded_range(const Elf64_Phdr* segments, std::uint64_t count) noexcept {
+  AddressRange whole;
+  for (std::uint64_t i = 0; i < count; ++i) {
+    if (segments[i].p_type != PT_LOAD) continue;
+    if (whole.end == 0) whole.start = segments[i].p_vaddr & ~std::uint64_t{4095};
+    whole.end = segments[i].p_vaddr + segments[i].p_memsz;
+  }
+  return whole;
+}
+
+// Where an ELF header lies in memory: what its program headers say.
+bool read_image(std::uint64_t header_address, std::uint64_t base, KnownModule& module) noexcept {
+  const auto* header = reinterpret_cast<const Elf64_Ehdr*>(header_address);
+  if (std::memcmp(header->e_ident, ELFMAG, SELFMAG) != 0 ||
+      header->e_ident[EI_CLASS] != ELFCLASS64 || header->e_phentsize != sizeof(Elf64_Phdr)) {
+    return false;
+  }
+  const std::uint64_t bytes = header->e_phnum * sizeof(Elf64_Phdr);
+  const std::uint64_t at = header_address + header->e_phoff;
+  if (!module.mapped.holds(at, bytes)) return false;
+  module.base = base;
+  module.segments = reinterpret_cast<const Elf64_Phdr*>(at);
+  module.segment_count = header->e_phnum;
+  return module.segment_at(at, PF_R).holds(at, bytes);
+}
+
+// `address` and `bytes` of a segment are checked against the loaded segments: headers may lie.
+bool is_loaded(const KnownModule& module, std::uint64_t address, std::uint64_t bytes) noexcept {
+  return bytes != 0 && module.segment_at(address, PF_R).holds(address, bytes);
+}
+
+void find_build_id(KnownModule& module, const Elf64_Phdr& notes) noexcept {
+  std::uint64_t at = module.base + notes.p_vaddr;
+  std::uint64_t left = notes.p_memsz;
+  if (!is_loaded(module, at, left)) return;
+  const auto padded = [](std::uint64_t bytes) { return (bytes + 3) & ~std::uint64_t{3}; };
+  while (left >= sizeof(Elf64_Nhdr)) {
+    const auto* note = reinterpret_cast<const Elf64_Nhdr*>(at);
+    const std::uint64_t name_bytes = padded(note->n_namesz);
+    const std::uint64_t bytes = sizeof *note + name_bytes + padded(note->n_descsz);
+    if (bytes > left) return;
+    const auto* name = reinterpret_cast<const char*>(note + 1);
+    if (note->n_type == NT_GNU_BUILD_ID && note->n_namesz == 4 &&
+        std::memcmp(name, "GNU", 4) == 0 && note->n_descsz <= sizeof module.build_id) {
+      module.build_id_at = reinterpret_cast<const unsigned char*>(name + name_bytes);
+      module.build_id_bytes = note->n_descsz;
+      std::memcpy(module.build_id, module.build_id_at, note->n_descsz);
+      return;
+    }
+    at += bytes;
+    left -= bytes;
+  }
+}
+
+// Completes what the headers in memory say. False: nothing we can read there.
+bool describe(const Sighting& seen, KnownModule& module) noexcept {
+  module.mapped = seen.mapped;
+  if (!read_image(seen.mapped.start, seen.base, module)) return false;
+  for (std::uint32_t i = 0; i < module.segment_count; ++i) {
+    const Elf64_Phdr& segment = module.segments[i];
+    const std::uint64_t at = module.base + segment.p_vaddr;
+    if (segment.p_type == PT_NOTE && module.build_id_bytes == 0) {
+      find_build_id(module, segment);
+    } else if (segment.p_type == PT_GNU_EH_FRAME && is_loaded(module, at, segment.p_memsz)) {
+      module.eh_frame_header = {at, at + segment.p_memsz};
+    }
+  }
+  return true;
+}
+
+// Without the loader's help: the file mapping that holds `pc`, from the mapping of its header on.
+bool sight_in_maps(InHook hook, std::uint64_t pc, Sighting& seen) noexcept {
+  MemoryMap map(hook, g_path, sizeof g_path);
+  MappedRange range;
+  std::uint64_t header = 0;
+  while (map.next(range)) {
+    if (g_path[0] == '\0' || (g_path[0] == '[' && std::string_view{g_path} != "[vdso]")) {
+      if (range.end <= pc) continue;  // a hole of one module, or between two
+      return false;
+    }
+    if (range.file_offset == 0 && range.readable) header = range.start;
+    if (pc < range.start) return false;
+    if (pc >= range.end) continue;
+    const auto* elf = reinterpret_cast<const Elf64_Ehdr*>(header);
+    if (header == 0 || std::memcmp(elf->e_ident, ELFMAG, SELFMAG) != 0) return false;
+    const auto* segments = reinterpret_cast<const Elf64_Phdr*>(header + elf->e_phoff);
+    const AddressRange whole = loaded_range(segments, elf->e_phnum);
+    seen.base = header - whole.start;
+    seen.mapped = {header, seen.base + whole.end};
+    seen.path = g_path;
+    return seen.mapped.holds(pc);
+  }
+  return false;
+}
+
+// The kernel may have loaded the program with holes between its segments (node's): then the loader
+// tells of one segment, here of all.
+AddressRange mapped_range(const FoundObject& found) noexcept {
+  if (found.map->l_name[0] == '\0' && g_program.end != 0) {
+    return {found.map->l_addr + g_program.start, found.map->l_addr + g_program.end};
+  }
+  return {reinterpret_cast<std::uint64_t>(found.map_start),
+          reinterpret_cast<std::uint64_t>(found.map_end)};
+}
+
+bool sight(InHook hook, std::uint64_t pc, Sighting& seen) noexcept {
+  if (g_find_object == nullptr) return sight_in_maps(hook, pc, seen);
+  FoundObject found;
+  if (g_find_object(reinterpret_cast<void*>(pc), &found) != 0) return false;
+  seen.mapped = mapped_range(found);
+  seen.base = found.map->l_addr;
+  seen.path = found.map->l_name;
+  return true;
+}
+
+// The absolute path of a module, in g_path unless the loader's own will do.
+std::string_view path_of(InHook hook, const Sighting& seen) noexcept {
+  const std::string_view name = seen.path == nullptr ? "" : seen.path;
+  if (name.starts_with('/') || name == "[vdso]") return name;
+  if (name.starts_with("linux-vdso")) return "[vdso]";
+  if (name.empty()) {
+    const long bytes = system::call(SYS_readlink, "/proc/self/exe", g_path, sizeof g_path);
+    if (bytes > 0) return {g_path, static_cast<std::size_t>(bytes)};
+  }
+  MemoryMap map(hook, g_path, sizeof g_path);  // a relative name: the kernel knows the whole
+  MappedRange range;
+  while (map.next(range)) {
+    if (range.start == seen.mapped.start && g_path[0] == '/') return g_path;
+  }
+  return name;
+}
+
+// Enters `module` in the session, under g_lock.
+void enter(InHook hook, KnownModule& module, std::uint64_t pc) noexcept {
+  auto& session = session::g_session;
+  Sighting seen;
+  if (!sight(hook, pc, seen)) return;
+  const session::StringId path = session.add_string(hook, path_of(hook, seen));
+  const auto generation = static_cast<std::uint32_t>(
+      session.header().module_generation.load(std::memory_order_relaxed));
+  std::uint32_t index = 0;
+  const bool entered = session.modules.append(hook, index, [&](session::Module& entry) {
+    entry.base = module.base;
+    entry.start = module.mapped.start;
+    entry.end = module.mapped.end;
+    entry.path = path;
+    entry.generation = generation;
+    std::memcpy(entry.build_id, module.build_id, sizeof entry.build_id);
+    entry.build_id_bytes = module.build_id_bytes;
+  });
+  module.id.store(entered && index <= 0xffff ? index : kNoId, std::memory_order_release);
+}
+
+bool is_same(const KnownModule& a, const KnownModule& b) noexcept {
+  return a.mapped.start == b.mapped.start && a.mapped.end == b.mapped.end && a.base == b.base &&
+         a.build_id_bytes != 0 && a.build_id_bytes == b.build_id_bytes &&
+         std::memcmp(a.build_id, b.build_id, a.build_id_bytes) == 0;
+}
+
+std::uint32_t find_slot(std::uint64_t pc) noexcept {
+  const std::uint32_t count = module_slots();
+  for (std::uint32_t slot = 1; slot < count; ++slot) {
+    if (g_modules[slot].mapped.holds(pc) && g_modules[slot].alive.load(std::memory_order_acquire)) {
+      return slot;
+    }
+  }
+  return 0;
+}
+
+// A slot for the module at `pc`, seen for the first time, or again after it was unloaded.
+std::uint32_t add_slot(InHook hook, std::uint64_t pc) noexcept {
+  const system::SpinGuard guard(g_lock);
+  if (!guard || g_modules == nullptr) return 0;
+  if (const std::uint32_t slot = find_slot(pc); slot != 0) return slot;
+  Sighting seen;
+  const std::uint32_t count = g_count.load(std::memory_order_relaxed);
+  if (count == kModuleSlots || !sight(hook, pc, seen)) return 0;
+  KnownModule& fresh = g_modules[count];  // not yet seen by anybody: g_count says so
+  new (&fresh) KnownModule{};
+  if (!describe(seen, fresh)) return 0;
+  for (std::uint32_t slot = 1; slot < count; ++slot) {
+    if (!is_same(g_modules[slot], fresh)) continue;
+    g_modules[slot].alive.store(true, std::memory_order_release);
+    return slot;
+  }
+  fresh.alive.store(true, std::memory_order_relaxed);
+  g_count.store(count + 1, std::memory_order_release);
+  return count;
+}
+
+// Whether the bytes at `at` still are `expected`; a module may be unmapped at this very moment.
+bool memory_equals(const unsigned char* at, const unsigned char* expected,
+                   std::size_t bytes) noexcept {
+  if (bytes == 0) return true;
+  unsigned char now[32];
+  const iovec local{now, bytes};
+  const iovec remote{const_cast<unsigned char*>(at), bytes};
+  const long got =
+      system::call(SYS_process_vm_readv, system::call(SYS_getpid), &local, 1, &remote, 1);
+  if (got < 0) return got != -EFAULT;  // not allowed here: nothing known against it
+  return static_cast<std::size_t>(got) == bytes && std::memcmp(now, expected, bytes) == 0;
+}
+
+bool still_holds(const KnownModule& module) noexcept {
+  if (g_find_object != nullptr) {
+    FoundObject found;
+    if (g_find_object(reinterpret_cast<void*>(module.mapped.start), &found) != 0) return false;
+    const AddressRange now = mapped_range(found);
+    if (now.start != module.mapped.start || now.end != module.mapped.end ||
+        found.map->l_addr != module.base) {
+      return false;
+    }
+  }
+  return memory_equals(module.build_id_at, module.build_id, module.build_id_bytes);
+}
+
+// False: it is gone, and dead from here on.
+bool check(KnownModule& module) noexcept {
+  if (!module.alive.load(std::memory_order_acquire) || still_holds(module)) return true;
+  module.alive.store(false, std::memory_order_release);
+  return false;
+}
+
+}  // namespace
+
+AddressRange KnownModule::segment_at(std::uint64_t address, std::uint32_t flags) const noexcept {
+  for (std::uint32_t i = 0; i < segment_count; ++i) {
+    const Elf64_Phdr& segment = segments[i];
+    if (segment.p_type != PT_LOAD || (segment.p_flags & flags) != flags) continue;
+    const AddressRange range{base + segment.p_vaddr, base + segment.p_vaddr + segment.p_memsz};
+    if (range.holds(address) && mapped.holds(range.start, segment.p_memsz)) return range;
+  }
+  return {};
+}
+
+void start_modules(InHook) noexcept {
+  g_find_object = reinterpret_cast<FindObject*>(dlsym(RTLD_DEFAULT, "_dl_find_object"));
+  g_program =
+      loaded_range(reinterpret_cast<const Elf64_Phdr*>(getauxval(AT_PHDR)), getauxval(AT_PHNUM));
+  if (g_modules == nullptr) {
+    g_modules = static_cast<KnownModule*>(system::map_private(kModuleSlots * sizeof(KnownModule)));
+  }
+}
+
+std::uint32_t module_slot_at(InHook hook, std::uint64_t pc) noexcept {
+  const std::uint32_t slot = find_slot(pc);
+  return slot != 0 ? slot : add_slot(hook, pc);
+}
+
+std::uint32_t module_slots() noexcept { return g_count.load(std::memory_order_acquire); }
+
+const KnownModule& known_module(std::uint32_t slot) noexcept { return g_modules[slot]; }
+
+bool module_search_is_slow() noexcept { return g_find_object == nullptr; }
+
+bool modules_still_hold(InHook) noexcept {
+  bool all = true;
+  const std::uint32_t count = module_slots();
+  for (std::uint32_t slot = 1; slot < count; ++slot) all &= check(g_modules[slot]);
+  return all;
+}
+
+bool next_module_still_holds(InHook) noexcept {
+  const std::uint32_t count = module_slots();
+  if (count == 1) return true;
+  return check(g_modules[1 + g_checks.fetch_add(1, std::memory_order_relaxed) % (count - 1)]);
+}
+
+void forget_module_ids(InHook) noexcept {
+  g_lock.unlock();  // its holder did not come along through the fork
+  const std::uint32_t count = g_count.load(std::memory_order_relaxed);
+  for (std::uint32_t slot = 1; slot < count; ++slot) {
+    g_modules[slot].id.store(0, std::memory_order_relaxed);
+  }
+}
+
+ModuleRef module_at(InHook hook, std::uint64_t pc) noexcept {
+  const Rule rule = rule_at(hook, pc);
+  if (rule.module_slot == 0) return {};
+  KnownModule& module = g_modules[rule.module_slot];
+  std::uint32_t id = module.id.load(std::memory_order_acquire);
+  if (id == 0 && session::g_session.active()) {
+    {
+      const system::SpinGuard guard(g_lock);
+      if (guard && module.id.load(std::memory_order_relaxed) == 0) enter(hook, module, pc);
+    }
+    id = module.id.load(std::memory_order_acquire);
+    python_module_seen(hook, module.mapped.start);
+  }
+  return id == kNoId ? ModuleRef{} : ModuleRef{id, module.base};
+}
+
+}  // namespace oomrec::stack

@@ -1,0 +1,168 @@
+// Finds the interpreter: which version, where its fields are, which of its functions to ask.
+//
+// An interpreter of the program's start set is found by weak references, which the dynamic linker
+// has resolved before our constructor runs. One that comes later, or in a scope of its own, is
+// found by name in its module's symbol table. Either way two self tests decide whether it is used.
+
+#include <dlfcn.h>
+
+#include <cstdlib>
+#include <string_view>
+
+#include "recorder/session/writer.h"
+#include "recorder/stack/elf_symbols.h"
+#include "recorder/stack/python.h"
+#include "recorder/system/syscalls.h"
+
+// clang-format off
+#define OOMREC_PYTHON_SYMBOLS(X) \
+  X(Py_GetVersion) X(Py_Version) X(PyCode_Type) X(PyType_Type) X(_PyRuntime) \
+  X(PyGILState_GetThisThreadState) X(_PyThreadState_UncheckedGet) X(PyThreadState_GetUnchecked) \
+  X(_Py_IsFinalizing) X(Py_IsFinalizing) X(_PyEval_EvalFrameDefault)
+// clang-format on
+
+// Functions and data alike: only their addresses are taken.
+#define X(name) extern "C" [[gnu::weak]] const char name;
+OOMREC_PYTHON_SYMBOLS(X)
+#undef X
+
+namespace oomrec::stack {
+namespace {
+
+#define X(name) k##name,
+enum SymbolIndex { OOMREC_PYTHON_SYMBOLS(X) kSymbolCount };
+#undef X
+#define X(name) std::string_view{#name},
+constexpr std::string_view kSymbolNames[] = {OOMREC_PYTHON_SYMBOLS(X)};
+#undef X
+
+struct Symbols {
+  std::uint64_t address[kSymbolCount];
+};
+
+template <class Function>
+Function function_at(std::uint64_t address) noexcept {
+  return reinterpret_cast<Function>(address);
+}
+
+constexpr std::uint32_t kVersion313 = 0x030d0000;
+
+std::uint32_t version_of(const Symbols& symbols) noexcept {
+  if (symbols.address[kPy_Version] != 0) return load<std::uint32_t>(symbols.address[kPy_Version]);
+  return parse_python_version(function_at<const char* (*)()>(symbols.address[kPy_GetVersion])());
+}
+
+// Py_TRACE_REFS, patched forks: objects laid out in a way that the offsets do not know.
+bool types_are_where_expected(const Interpreter& python) noexcept {
+  return load<std::uint64_t>(python.code_type + python.at.object_type) == python.type_type;
+}
+
+const char* set_up(Interpreter& python, const Symbols& symbols) noexcept {
+  const char* problem = nullptr;
+  const auto* const runtime = reinterpret_cast<const std::byte*>(symbols.address[k_PyRuntime]);
+  python.version_hex = version_of(symbols);
+  if (!find_python_offsets(python.version_hex, runtime, python.at, problem)) return problem;
+  const bool since_313 = python.version_hex >= kVersion313;
+  const std::uint64_t attached =
+      symbols.address[since_313 ? kPyThreadState_GetUnchecked : k_PyThreadState_UncheckedGet];
+  const std::uint64_t finalizing =
+      symbols.address[since_313 ? kPy_IsFinalizing : k_Py_IsFinalizing];
+  const std::uint64_t own = symbols.address[kPyGILState_GetThisThreadState];
+  python.code_type = symbols.address[kPyCode_Type];
+  python.type_type = symbols.address[kPyType_Type];
+  if (attached == 0 || finalizing == 0 || own == 0 || python.code_type == 0 ||
+      python.type_type == 0) {
+    return "this Python does not export what is needed";
+  }
+  python.attached_state = function_at<void* (*)()>(attached);
+  python.own_state = function_at<void* (*)()>(own);
+  python.is_finalizing = function_at<int (*)()>(finalizing);
+  if (!types_are_where_expected(python)) return "this Python lays out its objects in its own way";
+  if (!prepare_codes()) return "no memory for the table of code objects";
+  return nullptr;
+}
+
+// The eval loop's code by its exported name; nothing when the name is not exported.
+void find_eval_loop(InHook hook, ElfSymbols& module, Interpreter& python) noexcept {
+  std::uint64_t bytes = 0;
+  const std::uint64_t start =
+      module.address_of(hook, kSymbolNames[k_PyEval_EvalFrameDefault], &bytes);
+  python.eval_loop[0] = {start, start + bytes};
+}
+
+constinit std::atomic<bool> g_described{false};
+
+// Attaches once; the first interpreter stays the one that is read.
+void attach(InHook hook, const Symbols& symbols, std::uint64_t module_start) noexcept {
+  static constinit std::atomic<bool> g_busy{false};
+  if (g_busy.exchange(true, std::memory_order_acquire)) return;
+  Interpreter& python = g_interpreter;
+  if (!python.ready.load(std::memory_order_relaxed)) {
+    python.problem = set_up(python, symbols);
+    if (python.problem == nullptr && python.at.chain == FrameChain::frame_objects) {
+      ElfSymbols module(hook, module_start);
+      find_eval_loop(hook, module, python);
+    }
+    python.ready.store(python.problem == nullptr, std::memory_order_release);
+    g_described.store(false, std::memory_order_relaxed);
+    python_describe(hook);
+  }
+  g_busy.store(false, std::memory_order_release);
+}
+
+bool objects_come_from_malloc() noexcept {
+  const char* const allocator = getenv("PYTHONMALLOC");
+  return allocator != nullptr && std::string_view{allocator}.starts_with("malloc");
+}
+
+}  // namespace
+
+void python_start() noexcept {
+  const Symbols symbols{{
+#define X(name) reinterpret_cast<std::uint64_t>(&::name),
+      OOMREC_PYTHON_SYMBOLS(X)
+#undef X
+  }};
+  if (symbols.address[kPy_GetVersion] == 0) return;
+  Dl_info module{};
+  dladdr(reinterpret_cast<void*>(symbols.address[kPy_GetVersion]), &module);
+  attach(OutsideHooks::in_hook(), symbols, reinterpret_cast<std::uint64_t>(module.dli_fbase));
+}
+
+void python_module_seen(InHook hook, std::uint64_t start) noexcept {
+  if (g_interpreter.ready.load(std::memory_order_relaxed)) return;
+  ElfSymbols module(hook, start);
+  if (module.address_of(hook, kSymbolNames[kPy_GetVersion]) == 0) return;
+  Symbols symbols;
+  for (unsigned i = 0; i < kSymbolCount; ++i) {
+    symbols.address[i] = module.address_of(hook, kSymbolNames[i]);
+  }
+  attach(hook, symbols, start);
+}
+
+void python_forget_modules(InHook hook) noexcept {
+  Interpreter& python = g_interpreter;
+  if (!python.ready.load(std::memory_order_acquire)) return;
+  std::uint64_t type = 0;
+  const bool there =
+      read_own_memory(hook, python.code_type + python.at.object_type, &type, sizeof type) &&
+      type == python.type_type;
+  if (!there && !system::is_sandboxed()) python.ready.store(false, std::memory_order_relaxed);
+}
+
+void python_forget_session(InHook hook) noexcept {
+  forget_codes(hook);
+  g_described.store(false, std::memory_order_relaxed);
+}
+
+void python_describe(InHook hook) noexcept {
+  if (!session::g_session.active() || g_described.load(std::memory_order_relaxed)) return;
+  if (g_interpreter.version_hex == 0 || g_described.exchange(true)) return;
+  session::Python& python = session::g_session.header().python;
+  const char* const problem = g_interpreter.problem;
+  python.version_hex = g_interpreter.version_hex;
+  python.status = problem == nullptr ? 0 : session::g_session.add_string(hook, problem);
+  python.raw_malloc = objects_come_from_malloc();
+}
+
+}  // namespace oomrec::stack

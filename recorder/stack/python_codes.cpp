@@ -1,0 +1,307 @@
+// Gives code objects their numbers in the session.
+//
+// The address of a code object says little: programs that make code at run time reuse addresses all
+// the time. So two tables: a cache by address, whose slots carry a fingerprint of the object that
+// is compared on every look-up, and the truth, by a hash of the content (file, name, first line,
+// line table). The same function made a thousand times is one entry of the session.
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <iterator>
+#include <span>
+#include <string_view>
+
+#include "recorder/session/writer.h"
+#include "recorder/stack/python.h"
+#include "recorder/system/memory.h"
+#include "recorder/system/spin_lock.h"
+#include "recorder/system/syscalls.h"
+
+namespace oomrec::stack {
+namespace {
+
+using session::g_session;
+using session::StringId;
+
+// What distinguishes a code object from another that had its address before. The pointers alone are
+// wrong in 2 % of a worst case; with the last word in none of 20,000.
+struct Fingerprint {
+  std::uint64_t file;
+  std::uint64_t name;
+  std::uint64_t line_table;
+  std::uint64_t version;  // co_version, or bytes of the line table where there is none
+  std::uint64_t first_line;
+
+  bool operator==(const Fingerprint&) const = default;
+};
+
+// One cache line. A sequence lock: odd while written; a writer that finds it odd goes without.
+struct alignas(64) Slot {
+  std::atomic<std::uint32_t> sequence;
+  std::atomic<std::uint32_t> id;
+  std::atomic<std::uint64_t> code;
+  std::atomic<std::uint64_t> words[sizeof(Fingerprint) / 8];
+};
+static_assert(sizeof(Slot) == 64);
+
+struct KnownContent {
+  std::uint64_t hash;  // 0: free
+  std::uint32_t id;
+  std::uint32_t reserved;
+};
+
+constexpr std::uint32_t kSlots = 8192;
+constexpr std::uint32_t kProbes = 8;
+constexpr std::uint32_t kContents = 65536;
+
+struct Tables {
+  Slot slots[kSlots];
+  KnownContent codes[kContents];
+  KnownContent strings[kContents];
+  char text[2][4096];  // file and name being converted; under the lock
+};
+
+constinit Tables* g_tables = nullptr;  // private memory: programs without Python do not have it
+constinit system::SpinLock g_lock;     // of codes and strings
+
+std::uint64_t mix(std::uint64_t a, std::uint64_t b) noexcept {
+  const auto product =
+      static_cast<unsigned __int128>(a ^ 0x9e3779b97f4a7c15) * (b ^ 0xd6e8feb86659fd93);
+  return static_cast<std::uint64_t>(product) ^ static_cast<std::uint64_t>(product >> 64);
+}
+
+std::uint64_t hash_of(std::string_view bytes, std::uint64_t seed) noexcept {
+  std::uint64_t hash = mix(seed, bytes.size());
+  for (; bytes.size() >= 8; bytes.remove_prefix(8)) {
+    hash = mix(hash, load<std::uint64_t>(reinterpret_cast<std::uint64_t>(bytes.data())));
+  }
+  std::uint64_t rest = 0;
+  std::copy(bytes.begin(), bytes.end(), reinterpret_cast<char*>(&rest));
+  return std::max<std::uint64_t>(mix(hash, rest), 1);
+}
+
+// --- The interpreter's objects
+// --------------------------------------------------------------------
+
+std::string_view bytes_object(std::uint64_t object) noexcept {
+  const PythonOffsets& at = g_interpreter.at;
+  if (object == 0) return {};
+  const auto bytes = load<std::int64_t>(object + at.bytes_size);
+  if (bytes <= 0 || bytes > INT32_MAX) return {};
+  return {reinterpret_cast<const char*>(object + at.bytes_data), static_cast<std::size_t>(bytes)};
+}
+
+// A str as UTF-8. ASCII is used in place; the rest is converted, what does not fit is cut.
+class Text {
+ public:
+  Text(std::uint64_t object, std::span<char> buffer) noexcept : buffer_(buffer) {
+    const PythonOffsets& at = g_interpreter.at;
+    if (object == 0) return;
+    const auto state = load<std::uint32_t>(object + at.text_state);
+    const auto length = load<std::int64_t>(object + at.text_length);
+    if ((state & at.text_compact_mask) == 0 || length <= 0) return;
+    const auto characters = static_cast<std::size_t>(std::min(length, kLongest));
+    if ((state & at.text_ascii_mask) != 0) {
+      text_ = {reinterpret_cast<const char*>(object + at.text_ascii_data), characters};
+      return;
+    }
+    const std::uint64_t data = object + at.text_wide_data;
+    const unsigned kind = (state >> at.text_kind_shift) & 7;
+    for (std::size_t i = 0; i < characters && used_ + 4 <= buffer_.size(); ++i) {
+      append(kind == 1   ? load<std::uint8_t>(data + i)
+             : kind == 2 ? load<std::uint16_t>(data + 2 * i)
+                         : load<std::uint32_t>(data + 4 * i));
+    }
+    text_ = {buffer_.data(), used_};
+  }
+  Text(const Text&) = delete;
+  Text& operator=(const Text&) = delete;
+
+  std::string_view view() const noexcept { return text_; }
+
+ private:
+  static constexpr std::int64_t kLongest = 4096;
+
+  void append(std::uint32_t c) noexcept {
+    if (c >= 0xdc80 && c <= 0xdcff) {  // surrogateescape: a byte of a path that is not UTF-8
+      put(c - 0xdc00);
+    } else if (c < 0x80) {
+      put(c);
+    } else if (c < 0x800) {
+      put(0xc0 | c >> 6);
+      put(0x80 | (c & 0x3f));
+    } else if (c >= 0xd800 && c < 0xe000) {
+      put('?');
+    } else if (c < 0x10000) {
+      put(0xe0 | c >> 12);
+      put(0x80 | (c >> 6 & 0x3f));
+      put(0x80 | (c & 0x3f));
+    } else {
+      put(0xf0 | (c >> 18 & 7));
+      put(0x80 | (c >> 12 & 0x3f));
+      put(0x80 | (c >> 6 & 0x3f));
+      put(0x80 | (c & 0x3f));
+    }
+  }
+  void put(std::uint32_t byte) noexcept { buffer_[used_++] = static_cast<char>(byte); }
+
+  std::span<char> buffer_;
+  std::string_view text_;
+  std::size_t used_ = 0;
+};
+
+Fingerprint fingerprint_of(std::uint64_t code) noexcept {
+  const PythonOffsets& at = g_interpreter.at;
+  Fingerprint print{};
+  print.file = load<std::uint64_t>(code + at.code_file);
+  print.name = load<std::uint64_t>(code + at.code_name);
+  print.line_table = load<std::uint64_t>(code + at.code_line_table);
+  print.first_line = load<std::uint32_t>(code + at.code_first_line);
+  if (at.code_version != PythonOffsets::kAbsent) {
+    print.version = load<std::uint32_t>(code + at.code_version);
+  }
+  if (print.version == 0) {  // none, or the counter has reached its end
+    const std::string_view table = bytes_object(print.line_table);
+    if (table.size() >= 8) {
+      const auto first = reinterpret_cast<std::uint64_t>(table.data());
+      print.version = mix(load<std::uint64_t>(first) ^ table.size(),
+                          load<std::uint64_t>(first + table.size() - 8));
+    } else {
+      print.version = hash_of(table, 0);
+    }
+  }
+  return print;
+}
+
+// A live code object, by its type and reference count: asked at first sight only.
+bool is_code(std::uint64_t code) noexcept {
+  const PythonOffsets& at = g_interpreter.at;
+  if (load<std::uint64_t>(code + at.object_type) != g_interpreter.code_type) return false;
+  return at.object_refcount == PythonOffsets::kAbsent ||
+         load<std::uint32_t>(code + at.object_refcount) != 0;
+}
+
+// --- The truth: by content
+// ------------------------------------------------------------------------
+
+// The place of `hash`, or a free one for it; null when the table is full around it.
+KnownContent* find(KnownContent* table, std::uint64_t hash) noexcept {
+  constexpr std::uint32_t kLongestProbe = 64;
+  for (std::uint32_t i = 0; i < kLongestProbe; ++i) {
+    KnownContent& known = table[(hash + i) % kContents];
+    if (known.hash == hash || known.hash == 0) return &known;
+  }
+  return nullptr;
+}
+
+StringId intern_text(InHook hook, std::string_view text) noexcept {
+  if (text.empty()) return 0;
+  const std::uint64_t hash = hash_of(text, 1);
+  KnownContent* const known = find(g_tables->strings, hash);
+  if (known != nullptr && known->hash == hash) return known->id;
+  const StringId id = g_session.add_string(hook, text);
+  if (known != nullptr && id != 0) *known = {hash, id, 0};
+  return id;
+}
+
+std::uint32_t intern_content(InHook hook, const Fingerprint& print) noexcept {
+  const system::SpinGuard guard(g_lock);
+  if (!guard) return 0;
+  const Text file(print.file, g_tables->text[0]);
+  const Text name(print.name, g_tables->text[1]);
+  if (print.first_line == 0 && file.view() == "__init__" && name.view() == "__init__") {
+    return kHiddenCode;  // 3.12's helper frame under __init__
+  }
+  const std::string_view table = bytes_object(print.line_table);
+  const std::uint64_t hash =
+      hash_of(table, hash_of(name.view(), hash_of(file.view(), print.first_line)));
+  KnownContent* const known = find(g_tables->codes, hash);
+  if (known == nullptr) return 0;
+  if (known->hash == hash) return known->id;
+  session::Code entry{};
+  entry.file = intern_text(hook, file.view());
+  entry.name = intern_text(hook, name.view());
+  entry.first_line = static_cast<std::uint32_t>(print.first_line);
+  if (entry.file == 0 && entry.name == 0) return 0;
+  entry.line_table = table.empty() ? 0 : g_session.add_string(hook, table);
+  std::uint32_t id = 0;
+  if (!g_session.codes.append(hook, id, [&](session::Code& code) { code = entry; })) return 0;
+  *known = {hash, id, 0};
+  return id;
+}
+
+// --- The cache: by address
+// ------------------------------------------------------------------------
+
+std::uint32_t first_slot(std::uint64_t code) noexcept {
+  return static_cast<std::uint32_t>(mix(code, 2) % kSlots);
+}
+
+// The id in `slot` when it is that of `code` as it is now, else 0.
+std::uint32_t cached(const Slot& slot, std::uint64_t code, const std::uint64_t* words) noexcept {
+  const std::uint32_t before = slot.sequence.load(std::memory_order_acquire);
+  if ((before & 1) != 0 || slot.code.load(std::memory_order_relaxed) != code) return 0;
+  std::uint64_t different = 0;
+  for (std::size_t i = 0; i < std::size(slot.words); ++i) {
+    different |= slot.words[i].load(std::memory_order_relaxed) ^ words[i];
+  }
+  const std::uint32_t id = slot.id.load(std::memory_order_relaxed);
+  std::atomic_thread_fence(std::memory_order_acquire);
+  return different == 0 && slot.sequence.load(std::memory_order_relaxed) == before ? id : 0;
+}
+
+void remember(std::uint64_t code, const std::uint64_t* words, std::uint32_t id) noexcept {
+  const std::uint32_t first = first_slot(code);
+  // The code's own slot, else a free one, else any of the window: dead codes must make room.
+  Slot* place = &g_tables->slots[(first + mix(words[0], words[3]) % kProbes) % kSlots];
+  for (std::uint32_t i = kProbes; i-- > 0;) {
+    Slot& slot = g_tables->slots[(first + i) % kSlots];
+    const auto owner = slot.code.load(std::memory_order_relaxed);
+    if (owner == 0) place = &slot;
+    if (owner == code) {
+      place = &slot;
+      break;
+    }
+  }
+  std::uint32_t even = place->sequence.load(std::memory_order_relaxed) & ~1u;
+  if (!place->sequence.compare_exchange_strong(even, even + 1, std::memory_order_acquire)) return;
+  std::atomic_thread_fence(std::memory_order_release);
+  place->code.store(code, std::memory_order_relaxed);
+  place->id.store(id, std::memory_order_relaxed);
+  for (std::size_t i = 0; i < std::size(place->words); ++i) {
+    place->words[i].store(words[i], std::memory_order_relaxed);
+  }
+  place->sequence.store(even + 2, std::memory_order_release);
+}
+
+}  // namespace
+
+std::uint32_t intern_code(InHook hook, std::uint64_t code) noexcept {
+  const Fingerprint print = fingerprint_of(code);
+  const auto words = std::bit_cast<std::array<std::uint64_t, sizeof(Fingerprint) / 8>>(print);
+  const std::uint32_t first = first_slot(code);
+  for (std::uint32_t i = 0; i < kProbes; ++i) {
+    const std::uint32_t id = cached(g_tables->slots[(first + i) % kSlots], code, words.data());
+    if (id != 0) return id;
+  }
+  if (!is_code(code)) return 0;
+  const std::uint32_t id = intern_content(hook, print);
+  if (id != 0) remember(code, words.data(), id);
+  return id;
+}
+
+bool prepare_codes() noexcept {
+  if (g_tables == nullptr) g_tables = static_cast<Tables*>(system::map_private(sizeof(Tables)));
+  return g_tables != nullptr;
+}
+
+void forget_codes(InHook) noexcept {
+  if (g_tables == nullptr) return;
+  if (g_lock.held()) g_lock.unlock();  // by a thread that the fork left behind
+  if (system::call(SYS_madvise, g_tables, sizeof(Tables), MADV_DONTNEED) != 0) {
+    std::memset(static_cast<void*>(g_tables), 0, sizeof(Tables));
+  }
+}
+
+}  // namespace oomrec::stack

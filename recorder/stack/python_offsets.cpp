@@ -1,0 +1,249 @@
+#include "recorder/stack/python_offsets.h"
+
+#include <cstring>
+
+namespace oomrec::stack {
+namespace {
+
+constexpr std::uint16_t kNone = PythonOffsets::kAbsent;
+
+constexpr std::uint32_t minor_of(std::uint32_t version_hex) noexcept {
+  return (version_hex >> 16) & 0xff;
+}
+
+constexpr PythonOffsets frame_object_offsets() noexcept {
+  PythonOffsets o{};
+  o.chain = FrameChain::frame_objects;
+  o.instruction_kind = InstructionKind::byte_index;
+  o.thread_frame = 24;
+  o.thread_cframe = kNone;
+  o.thread_id = 176;
+  o.cframe_current = kNone;
+  o.cframe_previous = kNone;
+  o.frame_previous = 24;
+  o.frame_code = 32;
+  o.frame_instruction = 104;
+  o.frame_owner = kNone;
+  o.frame_is_entry = kNone;
+  o.frame_tlbc_index = kNone;
+  o.code_file = 104;
+  o.code_name = 112;
+  o.code_line_table = 120;
+  o.code_first_line = 40;
+  o.code_bytecode = kNone;
+  o.code_version = kNone;
+  o.code_tlbc = kNone;
+  o.object_refcount = 0;
+  o.object_type = 8;
+  o.bytes_size = 16;
+  o.bytes_data = 32;
+  o.text_length = 16;
+  o.text_state = 32;
+  o.text_ascii_data = 48;
+  o.text_wide_data = 72;
+  o.text_kind_shift = 2;
+  o.text_compact_mask = 0x20;
+  o.text_ascii_mask = 0x40;
+  o.first_shim_owner = 3;
+  return o;
+}
+
+constexpr PythonOffsets offsets_3_10() noexcept {
+  PythonOffsets o = frame_object_offsets();
+  o.chain = FrameChain::frame_objects_with_cframe;
+  o.instruction_kind = InstructionKind::unit_index;
+  o.thread_cframe = 48;
+  o.cframe_previous = 8;
+  o.frame_instruction = 96;
+  return o;
+}
+
+constexpr PythonOffsets offsets_3_11() noexcept {
+  PythonOffsets o = frame_object_offsets();
+  o.chain = FrameChain::entry_flag;
+  o.instruction_kind = InstructionKind::pointer;
+  o.thread_frame = kNone;
+  o.thread_cframe = 56;
+  o.thread_id = 152;
+  o.cframe_current = 8;
+  o.cframe_previous = 16;
+  o.frame_previous = 48;
+  o.frame_instruction = 56;
+  o.frame_owner = 69;
+  o.frame_is_entry = 68;
+  o.code_file = 112;
+  o.code_name = 128;
+  o.code_line_table = 136;
+  o.code_first_line = 72;
+  o.code_bytecode = 184;
+  return o;
+}
+
+constexpr PythonOffsets offsets_3_12() noexcept {
+  PythonOffsets o = offsets_3_11();
+  o.chain = FrameChain::shim_under_cframe;
+  o.thread_id = 136;
+  o.cframe_current = 0;
+  o.cframe_previous = 8;
+  o.frame_previous = 8;
+  o.frame_code = 0;
+  o.frame_owner = 70;
+  o.frame_is_entry = kNone;
+  o.code_first_line = 68;
+  o.code_bytecode = 192;
+  o.code_version = 92;
+  o.text_ascii_data = 40;
+  o.text_wide_data = 56;
+  return o;
+}
+
+// Where `_PyRuntime.debug_offsets` keeps each offset, by minor version. Only its first three fields
+// have a fixed place: cookie, version, free_threaded.
+struct DebugPositions {
+  std::uint16_t total_bytes;
+  std::uint16_t current_frame, thread_id;
+  std::uint16_t previous, executable, instr_ptr, owner, tlbc_index;
+  std::uint16_t filename, qualname, linetable, firstlineno, code_adaptive, tlbc;
+  std::uint16_t ob_type;
+  std::uint16_t bytes_size, bytes_data;
+  std::uint16_t text_state, text_length, text_ascii_bytes;
+};
+constexpr std::uint32_t kFirstPublished = 13;
+// clang-format off
+constexpr DebugPositions kDebugPositions[] = {
+  {584, 184, 192, 232, 240, 248, 264, kNone, 280, 296, 304, 312, 344, kNone, 360, 520, 528, 544, 552, 560},
+  {760, 208, 216, 256, 264, 272, 288, 304,   320, 336, 344, 352, 384, 392,   408, 600, 608, 624, 632, 640},
+  {888, 208, 240, 320, 328, 336, 352, 368,   384, 400, 408, 416, 448, 456,   472, 696, 704, 720, 728, 736},
+};
+// clang-format on
+constexpr std::uint32_t kLastPublished = kFirstPublished + std::size(kDebugPositions) - 1;
+
+// Not published: co_version stands 24 bytes behind co_firstlineno in every one of these versions,
+// compact text's data 16 behind ASCII text's; the bits of the state word moved in 3.14t.
+constexpr std::uint16_t kVersionBehindFirstLine = 24;
+constexpr std::uint16_t kWideBehindAscii = 16;
+
+struct PublishedReader {
+  const std::byte* base;
+  bool plausible = true;
+
+  std::uint64_t word(std::uint16_t position) const noexcept {
+    std::uint64_t value;
+    std::memcpy(&value, base + position, sizeof value);
+    return value;
+  }
+  // Objects are small: an offset beyond 1 KiB was read at the wrong place.
+  std::uint16_t offset(std::uint16_t position) noexcept {
+    const std::uint64_t value = word(position);
+    if (value >= 1024) plausible = false;
+    return static_cast<std::uint16_t>(value);
+  }
+};
+
+bool read_published(std::uint32_t version_hex, const std::byte* runtime, PythonOffsets& o,
+                    const char*& problem) noexcept {
+  if (runtime == nullptr) {
+    problem = "this Python does not export _PyRuntime";
+    return false;
+  }
+  PublishedReader published{runtime};
+  if (std::memcmp(runtime, "xdebugpy", 8) != 0 || published.word(8) != version_hex) {
+    problem = "this Python's published offsets are not those of its version";
+    return false;
+  }
+  const std::uint32_t minor = minor_of(version_hex);
+  const DebugPositions& at = kDebugPositions[minor - kFirstPublished];
+  const bool free_threaded = published.word(16) != 0;
+  o = offsets_3_12();
+  o.chain = FrameChain::shim;
+  o.thread_cframe = kNone;
+  o.cframe_current = kNone;
+  o.cframe_previous = kNone;
+  o.thread_frame = published.offset(at.current_frame);
+  o.thread_id = published.offset(at.thread_id);
+  o.frame_previous = published.offset(at.previous);
+  o.frame_code = published.offset(at.executable);
+  o.frame_instruction = published.offset(at.instr_ptr);
+  o.frame_owner = published.offset(at.owner);
+  o.code_file = published.offset(at.filename);
+  o.code_name = published.offset(at.qualname);
+  o.code_line_table = published.offset(at.linetable);
+  o.code_first_line = published.offset(at.firstlineno);
+  o.code_bytecode = published.offset(at.code_adaptive);
+  o.code_version = static_cast<std::uint16_t>(o.code_first_line + kVersionBehindFirstLine);
+  o.object_type = published.offset(at.ob_type);
+  o.bytes_size = published.offset(at.bytes_size);
+  o.bytes_data = published.offset(at.bytes_data);
+  o.text_state = published.offset(at.text_state);
+  o.text_length = published.offset(at.text_length);
+  o.text_ascii_data = published.offset(at.text_ascii_bytes);
+  o.text_wide_data = static_cast<std::uint16_t>(o.text_ascii_data + kWideBehindAscii);
+  if (free_threaded) {
+    o.object_refcount = kNone;  // split in a local and a shared part
+    if (minor >= 14) {
+      o.frame_tlbc_index = published.offset(at.tlbc_index);
+      o.code_tlbc = published.offset(at.tlbc);
+      o.text_kind_shift = 8;
+      o.text_compact_mask = 0x800;
+      o.text_ascii_mask = 0x1000;
+    }
+  }
+  if (!published.plausible) problem = "this Python's published offsets make no sense";
+  return published.plausible;
+}
+
+constexpr PythonOffsets kFrameObjects = frame_object_offsets();
+constexpr PythonOffsets k310 = offsets_3_10();
+constexpr PythonOffsets k311 = offsets_3_11();
+constexpr PythonOffsets k312 = offsets_3_12();
+constexpr std::uint32_t kFirstTabled = 8;
+constexpr const PythonOffsets* kTabled[] = {&kFrameObjects, &kFrameObjects, &k310, &k311, &k312};
+
+}  // namespace
+
+std::uint32_t parse_python_version(std::string_view text) noexcept {
+  std::uint32_t parts[3] = {};
+  std::size_t at = 0;
+  const auto number = [&](std::uint32_t& out) {
+    const std::size_t first = at;
+    while (at < text.size() && text[at] >= '0' && text[at] <= '9' && out < 256) {
+      out = out * 10 + static_cast<std::uint32_t>(text[at++] - '0');
+    }
+    return at > first && out < 256;
+  };
+  for (std::size_t i = 0; i < 3; ++i) {
+    if (i > 0 && (at >= text.size() || text[at++] != '.')) return 0;
+    if (!number(parts[i])) return 0;
+  }
+  // Levels as in PY_VERSION_HEX: a, b, rc (c), final; "+" marks a build from between releases.
+  std::uint32_t level = 0xf;
+  std::uint32_t serial = 0;
+  if (at < text.size() && (text[at] == 'a' || text[at] == 'b' || text[at] == 'r')) {
+    level = text[at] == 'a' ? 0xa : text[at] == 'b' ? 0xb : 0xc;
+    at += text[at] == 'r' ? 2 : 1;
+    number(serial);
+  }
+  return parts[0] << 24 | parts[1] << 16 | parts[2] << 8 | level << 4 | (serial & 0xf);
+}
+
+bool find_python_offsets(std::uint32_t version_hex, const std::byte* debug_offsets,
+                         PythonOffsets& out, const char*& problem) noexcept {
+  const std::uint32_t minor = minor_of(version_hex);
+  if (version_hex >> 24 != 3 || minor < kFirstTabled) {
+    problem = "this Python is older than 3.8";
+    return false;
+  }
+  if ((version_hex & 0xf0) != 0xf0) {
+    problem = "this Python is a pre-release";
+    return false;
+  }
+  if (minor > kLastPublished) {
+    problem = "this Python is newer than this oomrec knows";
+    return false;
+  }
+  if (minor >= kFirstPublished) return read_published(version_hex, debug_offsets, out, problem);
+  out = *kTabled[minor - kFirstTabled];
+  return true;
+}
+
+}  // namespace oomrec::stack

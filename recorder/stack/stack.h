@@ -1,0 +1,105 @@
+// Stacks: the one narrow interface between an event and where it came from.
+//
+// capture() walks the calling thread's native frames, merges Python's, and interns the chain in the
+// session's trie. What is behind it (CFI rules, memo, Python offsets) may change without a caller
+// noticing. Promise of InHook throughout; reads of the stack stay inside the thread's own stack.
+#pragma once
+
+#include <cstdint>
+
+#include "recorder/hook_scope.h"
+#include "recorder/session/layout.h"
+
+namespace oomrec::stack {
+
+// One native frame, as unwound. pc is a return address, unless `exact` (below a signal frame).
+struct NativeFrame {
+  std::uint64_t pc;
+  std::uint64_t sp;  // value of the stack pointer in this frame, after return to it
+  bool exact;
+  bool guessed;  // found by frame pointer, where there is no CFI
+};
+
+// One Python frame, innermost first. `marker` is an address inside the C frame of the eval loop
+// that runs it (0: unknown, pair by function: 3.8 and 3.9).
+struct PythonFrame {
+  std::uint64_t code_object;
+  std::uint32_t code;  // entry in `codes`
+  std::uint32_t instruction;
+  std::uint64_t marker;
+  bool entry;  // outermost of its eval call
+};
+
+// A stack as mapped: [low, high). `grows`: downwards by itself, as the main thread's does.
+struct StackRange {
+  std::uint64_t low, high;
+  std::uint64_t grows;
+};
+inline constexpr std::uint32_t kStackRanges = 8;
+
+// A thread's buffers and memos: too large for the program's stack. One for each lane, in private
+// mapped memory, zeroed at first, reused by the next thread of that lane after forget_thread().
+struct ThreadStacks {
+  NativeFrame native[session::kMaxFrames];
+  PythonFrame python[session::kMaxFrames];
+  std::uint64_t merged[session::kMaxFrames];
+  StackRange ranges[kStackRanges];  // the thread's own first
+  std::uint32_t next_range;
+  alignas(16) unsigned char unwinder[2048];  // libunwind's cursor and context, for odd frames
+};
+
+// Finds the interpreter and the functions it needs; outside of hooks, from the constructor (dlsym
+// is allowed here, and nowhere else).
+void start() noexcept;
+
+// Captures the calling thread's stack from the caller of this library inwards: frames of
+// liboomrec.so itself are left out. `group` is the node of the thread's group, which becomes the
+// outermost. Returns the innermost node: `group` itself when nothing could be unwound. Counts
+// truncation in the header.
+std::uint32_t capture(InHook, ThreadStacks&, std::uint32_t group) noexcept;
+
+// Interns one more frame below `parent`; 0 when the trie is full.
+std::uint32_t intern(InHook, std::uint32_t parent, std::uint64_t frame) noexcept;
+
+void forget_thread(InHook, ThreadStacks&) noexcept;  // another thread will use it
+// After dlclose: looks whether every known module still is what it was, and forgets what was known
+// about those that are not. 1 µs a module.
+void forget_modules(InHook) noexcept;
+// The same for one module, the next at each call: on the tick, because glibc closes some libraries
+// by itself.
+void check_a_module(InHook) noexcept;
+void forget_session(InHook) noexcept;  // after fork: interned ids belong to the parent
+
+// --- The parts, one by one (each has its own file and its own tests)
+// ------------------------------
+
+struct Registers {
+  std::uint64_t pc, sp, bp;
+};
+
+// unwind.cpp: from `at` outwards, at most `capacity` frames. *truncated says that more were there
+// or that the walk lost its way.
+std::uint32_t unwind(InHook, const Registers& at, ThreadStacks&, NativeFrame* frames,
+                     std::uint32_t capacity, bool* truncated) noexcept;
+
+// modules.cpp: the module that holds `pc` (for a return address pass pc - 1), entered in the
+// session at first sight; 0: none.
+struct ModuleRef {
+  std::uint32_t id;
+  std::uint64_t base;
+};
+ModuleRef module_at(InHook, std::uint64_t pc) noexcept;
+
+// python.cpp: this thread's Python frames, innermost first; 0 where there is no interpreter, none
+// attached, or it is going down. `in_handler`: a signal may have interrupted the interpreter at any
+// instruction (a native frame is exact, or the native walk was cut).
+std::uint32_t python_frames(InHook, PythonFrame* frames, std::uint32_t capacity, bool* truncated,
+                            bool in_handler = false) noexcept;
+
+// merge.cpp: frame words of both chains in one, innermost first: Python frames stand in place of
+// the eval loop's native frames. Returns how many; *cut says that outer ones did not fit.
+std::uint32_t merge(InHook, const NativeFrame* native, std::uint32_t native_count,
+                    bool native_truncated, const PythonFrame* python, std::uint32_t python_count,
+                    std::uint64_t* merged, std::uint32_t capacity, bool* cut = nullptr) noexcept;
+
+}  // namespace oomrec::stack

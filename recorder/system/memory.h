@@ -1,0 +1,21 @@
+// Memory of the recorder's own, by system calls that pass no hook.
+#pragma once
+
+#include <sys/mman.h>
+
+#include <cstddef>
+
+#include "recorder/system/syscalls.h"
+
+namespace oomrec::system {
+
+// Private zeroed memory; nullptr when there is none to be had.
+inline void* map_private(std::size_t bytes) noexcept {
+  const long result = call(SYS_mmap, nullptr, bytes, PROT_READ | PROT_WRITE,
+                           MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  return result < 0 && result > -4096 ? nullptr : reinterpret_cast<void*>(result);
+}
+
+inline void unmap(void* address, std::size_t bytes) noexcept { call(SYS_munmap, address, bytes); }
+
+}  // namespace oomrec::system

@@ -1,0 +1,180 @@
+#include "recorder/threads.h"
+
+#include <sys/prctl.h>
+
+#include <cstring>
+#include <string_view>
+
+#include "recorder/counters.h"
+#include "recorder/recorder.h"
+#include "recorder/session/view.h"
+#include "recorder/system/files.h"
+#include "recorder/system/memory.h"
+#include "recorder/system/syscalls.h"
+
+namespace oomrec::recorder {
+
+using session::Event;
+using session::g_session;
+using session::SpecialFrame;
+
+namespace {
+
+constexpr std::uint32_t kMaxLanes = 4096;
+constexpr std::uint32_t kMaxRoots =
+    1024;  // groups and contexts; a program may invent labels forever
+constexpr std::uint32_t kMaxGroups = 255;
+constexpr std::size_t kRootNameBytes = 56;  // longer labels share what they begin with
+
+struct Root {
+  std::uint32_t node;
+  std::uint32_t parent;
+  char name[kRootNameBytes];
+};
+
+struct Threads {
+  std::atomic<ThreadState*> by_lane[kMaxLanes] = {};
+  system::SpinLock roots_lock;
+  std::uint32_t root_count = 0;
+  std::uint32_t group_count = 0;
+  Root roots[kMaxRoots] = {};
+};
+constinit Threads g_threads;
+
+std::uint64_t seed(std::int32_t tid) noexcept {
+  return system::monotonic_ns() ^ static_cast<std::uint64_t>(tid) << 40 ^
+         reinterpret_cast<std::uintptr_t>(&tid);
+}
+
+void read_name(char (&name)[16]) noexcept {
+  name[0] = '\0';
+  system::call(SYS_prctl, PR_GET_NAME, name, 0, 0, 0);
+  name[15] = '\0';
+}
+
+std::uint32_t group_of(InHook hook, std::int32_t tid, const char* name) noexcept {
+  if (tid == g_state.pid) return root_node(hook, 0, SpecialFrame::thread_group, "main");
+  char group[16];
+  std::size_t bytes = 0;
+  for (const char* c = name; *c != '\0'; ++c) {
+    if (*c < '0' || *c > '9') group[bytes++] = *c;
+  }
+  const std::string_view found{group, bytes};
+  return root_node(hook, 0, SpecialFrame::thread_group, found.empty() ? "thread" : found);
+}
+
+// The state that goes with a lane: made at the lane's first owner, kept for the next.
+ThreadState* state_of(InHook hook, std::uint32_t lane) noexcept {
+  if (lane == 0 || lane >= kMaxLanes) return nullptr;
+  ThreadState* state = g_threads.by_lane[lane].load(std::memory_order_acquire);
+  if (state != nullptr) {
+    stack::forget_thread(hook, state->stacks);
+    return state;
+  }
+  state = static_cast<ThreadState*>(system::map_private(sizeof(ThreadState)));
+  if (state == nullptr) return nullptr;
+  state->lane = &g_session.lanes.at(lane);
+  state->ring = g_session.ring(lane);
+  state->ring_mask = state->lane->ring_slots == 0 ? 0 : state->lane->ring_slots - 1;
+  g_threads.by_lane[lane].store(state, std::memory_order_release);
+  return state;
+}
+
+}  // namespace
+
+ThreadState* find_thread(InHook hook) noexcept {
+  if (g_state.generation->load(std::memory_order_relaxed) == 0) on_fork_child(hook);
+  if (phase() != Phase::active) return nullptr;
+
+  // Whatever comes of it, it is tried once.
+  t_thread = nullptr;
+  t_generation = g_state.generation->load(std::memory_order_relaxed);
+
+  const std::int32_t tid = system::thread_id();
+  char name[16];
+  read_name(name);
+  const std::uint32_t group = group_of(hook, tid, name);
+  const std::uint64_t now = system::coarse_ns();
+
+  std::uint32_t thread = 0;
+  const bool entered = g_session.threads.append(hook, thread, [&](session::Thread& entry) noexcept {
+    entry.tid = tid;
+    entry.group = group == 0 ? 0 : session::argument_of(g_session.nodes.at(group).frame);
+    std::memcpy(entry.name, name, sizeof(name));
+    entry.first_seen_ns = now;
+  });
+  if (!entered) thread = 0;
+
+  const std::uint32_t lane = g_session.acquire_lane(hook, tid, thread);
+  ThreadState* const state = state_of(hook, lane);
+  if (state == nullptr) {
+    if (lane != 0) g_session.release_lane(hook, lane);
+    drop();
+    return nullptr;
+  }
+  state->thread = thread;
+  state->context_depth = 0;
+  state->roots[0] = group;
+  state->events_to_clock = 0;
+  state->time_ms = static_cast<std::uint32_t>((now - g_state.start_ns) / 1'000'000);
+  state->sampler.start(seed(tid), g_state.interval_bytes.load(std::memory_order_relaxed));
+  t_thread = state;
+  append_event(*state, EventKind::mark, Space::heap, Api::none, 0, 0, 0);  // the lane's new owner
+  fold_unlaned(hook, *state);
+  return state;
+}
+
+void append_event(ThreadState& thread, EventKind kind, Space space, Api api, std::uint64_t address,
+                  std::uint64_t bytes, std::uint32_t node) noexcept {
+  if (thread.ring == nullptr) return;
+  const std::uint64_t number = thread.lane->ring_next.load(std::memory_order_relaxed);
+  Event& slot = thread.ring[number & thread.ring_mask];
+  slot.sequence.store(0, std::memory_order_relaxed);
+  std::atomic_thread_fence(std::memory_order_release);
+  slot.time_ms = thread.time_ms;
+  slot.address = address;
+  slot.bytes = bytes;
+  slot.stack = node;
+  slot.thread = static_cast<std::uint16_t>(thread.thread);
+  slot.kind_space =
+      static_cast<std::uint8_t>(static_cast<unsigned>(kind) | static_cast<unsigned>(space) << 4);
+  slot.api = static_cast<std::uint8_t>(api);
+  slot.sequence.store(static_cast<std::uint32_t>(number + 1), std::memory_order_release);
+  thread.lane->ring_next.store(number + 1, std::memory_order_release);
+}
+
+std::uint32_t root_node(InHook hook, std::uint32_t parent, SpecialFrame what,
+                        std::string_view name) noexcept {
+  name = name.substr(0, kRootNameBytes);
+  const system::SpinGuard guard(g_threads.roots_lock);
+  if (!guard) return parent;
+  for (std::uint32_t i = 0; i < g_threads.root_count; ++i) {
+    const Root& root = g_threads.roots[i];
+    if (root.parent == parent &&
+        std::string_view{root.name, strnlen(root.name, kRootNameBytes)} == name) {
+      return root.node;
+    }
+  }
+  const bool group = what == SpecialFrame::thread_group;
+  if (g_threads.root_count == kMaxRoots) return group ? g_threads.roots[0].node : parent;
+  if (group && g_threads.group_count == kMaxGroups) return g_threads.roots[0].node;
+  const session::StringId text = g_session.add_string(hook, name);
+  const std::uint32_t node = stack::intern(hook, parent, session::special_frame(what, text));
+  if (node == 0) return parent;
+  Root& root = g_threads.roots[g_threads.root_count++];
+  g_threads.group_count += group;
+  root = {node, parent, {}};
+  std::memcpy(root.name, name.data(), name.size());
+  return node;
+}
+
+void forget_threads(InHook) noexcept {
+  for (auto& state : g_threads.by_lane) {
+    if (ThreadState* const mapped = state.exchange(nullptr))
+      system::unmap(mapped, sizeof(ThreadState));
+  }
+  g_threads.roots_lock.unlock();
+  g_threads.root_count = g_threads.group_count = 0;
+}
+
+}  // namespace oomrec::recorder

@@ -1,0 +1,72 @@
+// What a thread keeps: its lane, its buffers for stacks, its way to the next sample.
+//
+// One for each lane, in private mapped memory; a thread gets one at its first event and finds it by
+// a thread-local pointer. The lane of a dead thread is taken over by the next one, counters and
+// all. A pointer from before a fork is recognized by its generation and never followed.
+//
+// Group of a thread: "main" for the process' first thread; else its name without digits, as it was
+// at its first event (ThreadPoolExecutor-0_3 → ThreadPoolExecutor-_).
+#pragma once
+
+#include <cstdint>
+
+#include "recorder/hook_scope.h"
+#include "recorder/sampling.h"
+#include "recorder/session/layout.h"
+#include "recorder/stack/stack.h"
+#include "recorder/state.h"
+
+namespace oomrec::recorder {
+
+inline constexpr std::uint32_t kMaxContexts = 16;
+
+struct ThreadState {
+  session::Lane* lane;
+  session::Event* ring;  // nullptr: none
+  std::uint64_t ring_mask;
+  Sampler sampler;
+  std::atomic<std::int64_t> unpublished[session::kLaneSpaces];  // atomic: signal handlers add too
+  std::uint32_t thread;                                         // entry in `threads`
+  std::uint32_t time_ms;
+  std::uint32_t events_to_clock;
+  std::uint32_t context_depth;
+  // Outermost nodes of this thread's stacks: [0] is its group, the others its contexts below it.
+  std::uint32_t roots[1 + kMaxContexts];
+  stack::ThreadStacks stacks;
+
+  std::uint32_t root() const noexcept {
+    return roots[context_depth < kMaxContexts ? context_depth : kMaxContexts];
+  }
+};
+
+// initial-exec: the first access must not allocate, nor one during the thread's TLS destructors.
+[[gnu::tls_model("initial-exec")]] inline constinit thread_local ThreadState* t_thread = nullptr;
+[[gnu::tls_model("initial-exec")]] inline constinit thread_local std::uint32_t t_generation = 0;
+
+// The slow way: first event of a thread, or the first after a fork.
+ThreadState* find_thread(InHook) noexcept;
+
+// nullptr: no lane is to be had, or a child still waits for its session; count, no more.
+inline ThreadState* current_thread(InHook hook) noexcept {
+  if (t_generation == g_state.generation->load(std::memory_order_relaxed)) [[likely]]
+    return t_thread;
+  return find_thread(hook);
+}
+
+// For a signal handler inside the recorder: no look-up, no system call.
+inline ThreadState* known_thread() noexcept {
+  return t_generation == g_state.generation->load(std::memory_order_relaxed) ? t_thread : nullptr;
+}
+
+// Writes one event to the thread's ring.
+void append_event(ThreadState&, EventKind, Space, Api, std::uint64_t address, std::uint64_t bytes,
+                  std::uint32_t node) noexcept;
+
+// The node of a named root below `parent` (0: a group), interned once. 0: no room.
+std::uint32_t root_node(InHook, std::uint32_t parent, session::SpecialFrame,
+                        std::string_view name) noexcept;
+
+// After a fork: what is remembered belongs to the parent.
+void forget_threads(InHook) noexcept;
+
+}  // namespace oomrec::recorder

@@ -1,0 +1,112 @@
+#include "recorder/tick.h"
+
+#include "recorder/bundle/bundle.h"
+#include "recorder/counters.h"
+#include "recorder/failures.h"
+#include "recorder/limit/ceilings.h"
+#include "recorder/live/index.h"
+#include "recorder/stack/stack.h"
+#include "recorder/system/files.h"
+
+namespace oomrec::recorder {
+
+using session::g_session;
+using session::Header;
+using session::Point;
+
+namespace {
+
+struct Ticks {
+  std::atomic<bool> at_work{false};
+  std::uint32_t number = 0;
+  TimeLine line;
+  std::uint32_t entry_of[TimeLine::kPoints] = {};  // place → entry in `points`
+};
+constinit Ticks g_ticks;
+
+void write_point(Point& point, std::uint64_t now, std::uint64_t rss) noexcept {
+  const Header& header = g_session.header();
+  std::atomic_ref time(point.time_ns);
+  time.store(0, std::memory_order_relaxed);
+  std::atomic_thread_fence(std::memory_order_release);
+  point.rss_bytes = rss;
+  for (std::size_t at = 0; at < kSpaceCount; ++at) {
+    const std::int64_t live =
+        header.spaces[at].published_live_bytes.load(std::memory_order_relaxed);
+    point.live_bytes[at] = live < 0 ? 0 : static_cast<std::uint64_t>(live);
+  }
+  time.store(now, std::memory_order_release);
+}
+
+void add_point(InHook hook, std::uint64_t now) noexcept {
+  TimeLine& line = g_ticks.line;
+  const std::uint32_t tick = g_ticks.number++;
+  if (!line.wants(tick)) return;
+  const std::uint32_t place = line.place(tick);
+  if (place == TimeLine::kPoints) return;
+  const std::uint64_t rss = limit::read_rss(hook);
+  if (place < line.count()) {
+    write_point(g_session.points.at(g_ticks.entry_of[place]), now, rss);
+  } else if (g_session.points.append(hook, g_ticks.entry_of[place], [&](Point& point) noexcept {
+               write_point(point, now, rss);
+             })) {
+    line.added();
+  }
+  g_session.header().thinned.store(line.spacing(), std::memory_order_relaxed);
+}
+
+// Exact recording must not eat what the program needs. A sixteenth is left for what still comes.
+void keep_budget() noexcept {
+  const auto nearly_used = [](std::uint64_t used, std::uint64_t share) noexcept {
+    return used > share - share / 16;
+  };
+  const std::uint64_t index_share = live::g_index_budget_bytes.load(std::memory_order_relaxed);
+  if (exact() &&
+      (nearly_used(g_session.arena.populated_bytes(), g_state.budget_bytes - index_share) ||
+       nearly_used(live::g_index_bytes.load(std::memory_order_relaxed), index_share))) {
+    fall_back_to_sampling();
+  }
+}
+
+}  // namespace
+
+void fall_back_to_sampling() noexcept {
+  g_state.mode.store(Mode::sampled, std::memory_order_relaxed);
+  g_session.header().mode_now.store(static_cast<std::uint32_t>(Mode::sampled),
+                                    std::memory_order_relaxed);
+}
+
+void sample_coarser() noexcept {
+  if (exact()) return fall_back_to_sampling();
+  const std::uint64_t interval = g_state.interval_bytes.load(std::memory_order_relaxed);
+  if (interval >= kCoarsestInterval) return;
+  g_state.interval_bytes.store(interval * 2, std::memory_order_relaxed);
+  g_state.large_bytes.store(g_state.large_bytes.load(std::memory_order_relaxed) * 2,
+                            std::memory_order_relaxed);
+}
+
+void read_clock(InHook hook, ThreadState& thread) noexcept {
+  const std::uint64_t now = system::coarse_ns();
+  thread.time_ms = static_cast<std::uint32_t>((now - g_state.start_ns) / 1'000'000);
+  std::uint64_t last = g_session.header().last_tick_ns.load(std::memory_order_relaxed);
+  if (now < last + kTickNs) [[likely]]
+    return;
+  if (g_ticks.at_work.exchange(true, std::memory_order_acquire)) return;
+  g_session.header().last_tick_ns.store(now, std::memory_order_relaxed);
+  fold_unlaned(hook, thread);
+  g_session.keep_alive(hook);
+  keep_budget();
+  bundle::finish(hook, 0);  // only asks: a helper that has ended is reaped
+  note_recovery(hook, now);
+  stack::check_a_module(hook);
+  add_point(hook, now);
+  g_ticks.at_work.store(false, std::memory_order_release);
+}
+
+void forget_ticks(InHook) noexcept {
+  g_ticks.at_work.store(false, std::memory_order_relaxed);
+  g_ticks.number = 0;
+  g_ticks.line.forget();
+}
+
+}  // namespace oomrec::recorder

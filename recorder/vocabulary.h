@@ -1,0 +1,84 @@
+// The words of oomrec: spaces, event kinds, triggers, verdicts, API names.
+//
+// An enumerator is spelt as it is printed. Values stand in recordings: append, never renumber.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string_view>
+
+namespace oomrec {
+
+// Where memory lives.
+// clang-format off
+#define OOMREC_SPACES(X) X(heap) X(map) X(cuda) X(cuda_host) X(cuda_va) X(hip) X(hip_host) X(hip_va) X(torch)
+
+#define OOMREC_EVENT_KINDS(X) X(none) X(allocate) X(free) X(map) X(unmap) X(remap) X(fail) X(mark)
+
+// Why a bundle is written.
+#define OOMREC_TRIGGERS(X) \
+  X(none) X(allocation_failed) X(soft_limit) X(near_limit) X(pressure) X(crash) X(killed) \
+  X(exception) X(request) X(simulated)
+
+// What became of the process after the trigger.
+#define OOMREC_OUTCOMES(X) X(running) X(recovered) X(exited) X(signal) X(oom_killed) X(unknown)
+
+// What happened, on evidence: see recorder/bundle/verdict.h. The first seven are explained by the
+// refusal itself; `killed_unexplained` and `unknown` are for deaths without one.
+#define OOMREC_VERDICTS(X) \
+  X(soft_limit) X(address_space_limit) X(data_limit) X(request_too_large) X(allocation_failed) \
+  X(simulated) X(requested) X(unknown)
+
+// What refused, or would have refused next.
+#define OOMREC_LIMIT_KINDS(X) X(none) X(soft) X(rlimit_as) X(rlimit_data) X(cgroup) X(device)
+
+#define OOMREC_MODES(X) X(off) X(sampled) X(exact)
+
+// The functions the recorder observes, by the name the program calls.
+#define OOMREC_APIS(X) \
+  X(none) X(malloc) X(calloc) X(realloc) X(reallocarray) X(free) X(memalign) X(aligned_alloc) \
+  X(posix_memalign) X(valloc) X(pvalloc) X(operator_new) X(operator_delete) \
+  X(mmap) X(munmap) X(mremap) X(mprotect) X(brk) X(sbrk) X(shmat) X(shmdt) \
+  X(fork) X(pthread_create) X(dlopen) X(posix_spawn) X(inherited) X(request)
+// clang-format on
+
+#define X(name) name,
+enum class Space : std::uint8_t { OOMREC_SPACES(X) };
+enum class EventKind : std::uint8_t { OOMREC_EVENT_KINDS(X) };
+enum class Trigger : std::uint8_t { OOMREC_TRIGGERS(X) };
+enum class OutcomeKind : std::uint8_t { OOMREC_OUTCOMES(X) };
+enum class VerdictCode : std::uint8_t { OOMREC_VERDICTS(X) };
+enum class LimitKind : std::uint8_t { OOMREC_LIMIT_KINDS(X) };
+enum class Mode : std::uint8_t { OOMREC_MODES(X) };
+enum class Api : std::uint16_t { OOMREC_APIS(X) };
+#undef X
+
+#define X(name) std::string_view{#name},
+inline constexpr auto kSpaceNames = std::to_array<std::string_view>({OOMREC_SPACES(X)});
+inline constexpr auto kEventKindNames = std::to_array<std::string_view>({OOMREC_EVENT_KINDS(X)});
+inline constexpr auto kTriggerNames = std::to_array<std::string_view>({OOMREC_TRIGGERS(X)});
+inline constexpr auto kOutcomeNames = std::to_array<std::string_view>({OOMREC_OUTCOMES(X)});
+inline constexpr auto kVerdictNames = std::to_array<std::string_view>({OOMREC_VERDICTS(X)});
+inline constexpr auto kLimitKindNames = std::to_array<std::string_view>({OOMREC_LIMIT_KINDS(X)});
+inline constexpr auto kModeNames = std::to_array<std::string_view>({OOMREC_MODES(X)});
+inline constexpr auto kApiNames = std::to_array<std::string_view>({OOMREC_APIS(X)});
+#undef X
+
+// The printed word of an enumerator; "unknown" for a value of a newer recording or a forged one.
+constexpr std::string_view name_of(auto names, auto value) noexcept {
+  const auto index = static_cast<std::size_t>(value);
+  return index < names.size() ? names[index] : std::string_view{"unknown"};
+}
+constexpr std::string_view name_of(Space v) noexcept { return name_of(kSpaceNames, v); }
+constexpr std::string_view name_of(EventKind v) noexcept { return name_of(kEventKindNames, v); }
+constexpr std::string_view name_of(Trigger v) noexcept { return name_of(kTriggerNames, v); }
+constexpr std::string_view name_of(OutcomeKind v) noexcept { return name_of(kOutcomeNames, v); }
+constexpr std::string_view name_of(VerdictCode v) noexcept { return name_of(kVerdictNames, v); }
+constexpr std::string_view name_of(LimitKind v) noexcept { return name_of(kLimitKindNames, v); }
+constexpr std::string_view name_of(Mode v) noexcept { return name_of(kModeNames, v); }
+constexpr std::string_view name_of(Api v) noexcept { return name_of(kApiNames, v); }
+
+inline constexpr std::size_t kSpaceCount = kSpaceNames.size();
+inline constexpr std::size_t kApiCount = kApiNames.size();
+
+}  // namespace oomrec
