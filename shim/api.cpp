@@ -1,0 +1,51 @@
+// The C API of include/oomrec.h.
+#include <string_view>
+
+#include "include/oomrec.h"
+#include "recorder/hook_scope.h"
+#include "recorder/recorder.h"
+#include "shim/export.h"
+
+namespace {
+
+// Runs `call` as the recorder; not at all in a signal handler that interrupted it.
+template <class Call>
+void as_recorder(Call call) noexcept {
+  const oomrec::HookScope scope;
+  if (!scope.outermost()) return;
+  const oomrec::KeepErrno keep;
+  call(scope.in_hook());
+}
+
+std::string_view text_of(const char* text) noexcept {
+  return text != nullptr ? std::string_view{text} : std::string_view{};
+}
+
+}  // namespace
+
+extern "C" {
+
+OOMREC_EXPORT int oomrec_api_version(void) { return OOMREC_API_VERSION; }
+
+OOMREC_EXPORT int oomrec_is_active(void) { return oomrec::recorder::is_active() ? 1 : 0; }
+
+OOMREC_EXPORT int oomrec_dump(const char* reason) {
+  bool written = false;
+  as_recorder(
+      [&](oomrec::InHook hook) { written = oomrec::recorder::dump(hook, text_of(reason)); });
+  return written ? 1 : 0;
+}
+
+OOMREC_EXPORT void oomrec_set_limit(uint64_t bytes) {
+  as_recorder([&](oomrec::InHook hook) { oomrec::recorder::set_limit(hook, bytes); });
+}
+
+OOMREC_EXPORT void oomrec_context_push(const char* text) {
+  as_recorder([&](oomrec::InHook hook) { oomrec::recorder::push_context(hook, text_of(text)); });
+}
+
+OOMREC_EXPORT void oomrec_context_pop(void) {
+  as_recorder([](oomrec::InHook hook) { oomrec::recorder::pop_context(hook); });
+}
+
+}  // extern "C"

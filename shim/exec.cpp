@@ -1,0 +1,215 @@
+// exec and spawn, all forms: the next program is looked at before it starts.
+//
+// One that cannot be recorded (recorder/program/suitability.h) starts without this library in its
+// LD_PRELOAD; what else stands there stays. A program that cleaned the environment wants it clean.
+// All of it runs in vfork children, too, whose memory is their parent's: no allocation, nothing
+// stored; the edited environment lives on the stack.
+#include <alloca.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <string_view>
+
+#include "recorder/hook_scope.h"
+#include "recorder/program/preload_list.h"
+#include "recorder/program/suitability.h"
+#include "recorder/recorder.h"
+#include "recorder/system/syscalls.h"
+#include "shim/export.h"
+#include "shim/next.h"
+#include "shim/process.h"
+
+namespace oomrec::shim {
+namespace {
+
+constexpr std::string_view kVariable = "LD_PRELOAD=";
+constexpr std::size_t kMaxVariables = 4096;      // of an environment that we copy …
+constexpr std::size_t kMaxListBytes = 8 * 1024;  // … and of its LD_PRELOAD
+
+struct Settings {
+  bool started;
+  bool children;
+  const char* library_name;
+};
+constinit Settings g_settings{};
+
+using Environment = char* const*;
+
+// Where our entry stands in an environment.
+struct Preload {
+  std::size_t variables = 0;  // in all
+  std::size_t index = 0;
+  std::string_view list;  // empty: we are not in it
+};
+
+Preload find_preload_variable(Environment environment) noexcept {
+  Preload found;
+  if (environment == nullptr || !g_settings.started) return found;
+  for (; environment[found.variables] != nullptr; ++found.variables) {
+    const std::string_view variable{environment[found.variables]};
+    if (!variable.starts_with(kVariable)) continue;
+    const std::string_view list = variable.substr(kVariable.size());
+    if (program::find_preload(list, g_settings.library_name).empty()) continue;
+    found.index = found.variables;
+    found.list = list;
+  }
+  return found;
+}
+
+// Whether the program that `inspect` looks at has to start without us.
+template <class Inspect>
+bool must_leave(const Preload& preload, Inspect inspect) noexcept {
+  if (preload.list.empty() || preload.variables > kMaxVariables ||
+      preload.list.size() > kMaxListBytes || system::is_sandboxed())
+    return false;
+  return !g_settings.children || inspect().suitability != program::Suitability::suitable;
+}
+
+// Calls `start` with the environment that suits the program.
+template <class Inspect, class Start>
+int with_environment(Environment environment, Inspect inspect, Start start) noexcept {
+  const Preload preload = find_preload_variable(environment);
+  if (!must_leave(preload, inspect)) return start(environment);
+  auto** const copy = static_cast<char**>(alloca((preload.variables + 1) * sizeof(char*)));
+  auto* const variable = static_cast<char*>(alloca(kVariable.size() + preload.list.size() + 1));
+  ::memcpy(variable, kVariable.data(), kVariable.size());
+  const std::size_t kept = program::copy_without_preload(preload.list, g_settings.library_name,
+                                                         variable + kVariable.size());
+  variable[kVariable.size() + kept] = '\0';
+  char** end = copy;
+  for (std::size_t i = 0; i < preload.variables; ++i) {
+    if (i != preload.index)
+      *end++ = environment[i];
+    else if (kept != 0)
+      *end++ = variable;
+  }
+  *end = nullptr;
+  return start(copy);
+}
+
+// An exec ends this image without a death: marked before, taken back when it failed. The recorder
+// marks nothing in a vfork child.
+template <class Inspect, class Exec>
+int observe_exec(Environment environment, Inspect inspect, Exec exec) noexcept {
+  return with_environment(environment, inspect, [&](Environment chosen) {
+    {
+      const HookScope scope;
+      const KeepErrno keep;
+      recorder::before_exec(scope.in_hook());
+    }
+    const int result = exec(chosen);
+    const HookScope scope;
+    const KeepErrno keep;
+    recorder::exec_failed(scope.in_hook());
+    return result;
+  });
+}
+
+int exec_path(const char* path, char* const* arguments, Environment environment) noexcept {
+  return observe_exec(
+      environment, [&] { return program::inspect(path); },
+      [&](Environment chosen) { return g_next.execve(path, arguments, chosen); });
+}
+
+int exec_in_path(const char* file, char* const* arguments, Environment environment) noexcept {
+  return observe_exec(
+      environment, [&] { return program::inspect_in_path(file, ::getenv("PATH")); },
+      [&](Environment chosen) { return g_next.execvpe(file, arguments, chosen); });
+}
+
+template <class Inspect, class Spawn>
+int observe_spawn(Environment environment, Inspect inspect, Spawn spawn) noexcept {
+  const int error = with_environment(environment, inspect, spawn);
+  if (error != ENOMEM && error != EAGAIN) return error;
+  const HookScope scope;
+  const KeepErrno keep;
+  if (scope.outermost())
+    recorder::on_failure(scope.in_hook(), {Space::map, Api::posix_spawn, 0}, error, false);
+  return error;
+}
+
+}  // namespace
+
+void start_exec(bool children, const char* library_path) noexcept {
+  const char* const slash = ::strrchr(library_path, '/');
+  g_settings = {true, children, slash != nullptr ? slash + 1 : library_path};
+}
+
+OOMREC_HOOK(int, execve, (const char* path, char* const* arguments, Environment environment)) {
+  return exec_path(path, arguments, environment);
+}
+OOMREC_HOOK(int, execv, (const char* path, char* const* arguments)) {
+  return exec_path(path, arguments, environ);
+}
+OOMREC_HOOK(int, execvp, (const char* file, char* const* arguments)) {
+  return exec_in_path(file, arguments, environ);
+}
+OOMREC_HOOK(int, execvpe, (const char* file, char* const* arguments, Environment environment)) {
+  return exec_in_path(file, arguments, environment);
+}
+OOMREC_HOOK(int, fexecve, (int fd, char* const* arguments, Environment environment)) {
+  return observe_exec(
+      environment, [&] { return program::inspect_at(fd, "", AT_EMPTY_PATH); },
+      [&](Environment chosen) { return g_next.fexecve(fd, arguments, chosen); });
+}
+OOMREC_HOOK(int, execveat,
+            (int directory, const char* path, char* const* arguments, Environment environment,
+             int flags)) {
+  return observe_exec(
+      environment, [&] { return program::inspect_at(directory, path, flags); },
+      [&](Environment chosen) {
+        return g_next.execveat(directory, path, arguments, chosen, flags);
+      });
+}
+
+// The forms that list their arguments: collected on the stack, as libc does it.
+//  name      search          environment follows the arguments
+#define OOMREC_EXEC_LISTS(X)     \
+  X(execl, exec_path, false)     \
+  X(execlp, exec_in_path, false) \
+  X(execle, exec_path, true)
+
+#define X(name, exec, has_environment)                                                  \
+  OOMREC_HOOK(int, name, (const char* program, const char* first, ...)) {               \
+    va_list rest;                                                                       \
+    va_start(rest, first);                                                              \
+    std::size_t count = 1;                                                              \
+    for (const char* argument = first; argument != nullptr; ++count)                    \
+      argument = va_arg(rest, const char*);                                             \
+    va_end(rest);                                                                       \
+    auto** const arguments = static_cast<char**>(alloca((count + 1) * sizeof(char*)));  \
+    va_start(rest, first);                                                              \
+    arguments[0] = const_cast<char*>(first);                                            \
+    for (std::size_t i = 1; i < count; ++i) arguments[i] = va_arg(rest, char*);         \
+    arguments[count] = nullptr;                                                         \
+    Environment const environment = (has_environment) ? va_arg(rest, char**) : environ; \
+    va_end(rest);                                                                       \
+    return exec(program, arguments, environment);                                       \
+  }
+OOMREC_EXEC_LISTS(X)
+#undef X
+
+OOMREC_HOOK(int, posix_spawn,
+            (pid_t * pid, const char* path, const void* actions, const void* attributes,
+             char* const* arguments, Environment environment)) {
+  return observe_spawn(
+      environment, [&] { return program::inspect(path); },
+      [&](Environment chosen) {
+        return g_next.posix_spawn(pid, path, actions, attributes, arguments, chosen);
+      });
+}
+OOMREC_HOOK(int, posix_spawnp,
+            (pid_t * pid, const char* file, const void* actions, const void* attributes,
+             char* const* arguments, Environment environment)) {
+  return observe_spawn(
+      environment, [&] { return program::inspect_in_path(file, ::getenv("PATH")); },
+      [&](Environment chosen) {
+        return g_next.posix_spawnp(pid, file, actions, attributes, arguments, chosen);
+      });
+}
+
+}  // namespace oomrec::shim

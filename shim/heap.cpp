@@ -1,0 +1,162 @@
+#include "shim/heap.h"
+
+#include <dlfcn.h>
+#include <string.h>
+
+#include "shim/export.h"
+#include "shim/heap_functions.h"
+
+namespace oomrec::shim {
+
+constinit Watch g_watched[kApiCount] = {};
+constinit bool g_entered_unwatched = false;
+constinit bool g_glibc_chunks = false;
+
+namespace {
+
+std::uint64_t saturating_multiply(std::uint64_t a, std::uint64_t b) noexcept {
+  std::uint64_t product;
+  return __builtin_mul_overflow(a, b, &product) ? UINT64_MAX : product;
+}
+
+// A block of the bootstrap arena moves to the heap when it is resized; its size is not known, but
+// what lies behind it in the arena is readable.
+void* copy_out(const void* block, std::uint64_t bytes) noexcept {
+  void* const copy = g_next.malloc(bytes);
+  if (copy != nullptr) {
+    for (std::uint64_t i = 0; i < bytes && is_bootstrap_block(static_cast<const char*>(block) + i);
+         ++i)
+      static_cast<char*>(copy)[i] = static_cast<const char*>(block)[i];
+  }
+  return copy;
+}
+
+// realloc is a release and an allocation in one call; a failure leaves the old block as it was.
+template <class Real>
+void* observe_reallocation(Api api, void* block, std::uint64_t bytes, Real real) noexcept {
+  if (is_bootstrap_block(block)) return copy_out(block, bytes);
+  if (block == nullptr) return observe_allocation(api, bytes, real, [] { return true; });
+  const Watch watch = watched(api);
+  if (watch == Watch::off) return real();
+  if (watch == Watch::on_and_new_may_be_pending) report_pending_new();
+  const HookScope scope;
+  const std::uint64_t old_address = reinterpret_cast<std::uint64_t>(block);
+  if (!scope.outermost()) {
+    const bool counts = scope.interrupted_recorder();
+    const std::uint64_t old_usable = counts ? usable_bytes(block) : 0;
+    void* const moved = real();
+    if (counts && (moved != nullptr || bytes == 0)) {
+      recorder::count_free(Space::heap, old_usable);
+      if (moved != nullptr) recorder::count_allocate(Space::heap, bytes, usable_bytes(moved));
+    }
+    return moved;
+  }
+  const std::uint64_t old_usable = usable_bytes(block);
+  if (bytes > old_usable && !recorder::admits(scope.in_hook(), Space::heap, bytes - old_usable)) {
+    report_refusal(scope.in_hook(), api, bytes, true);
+    errno = ENOMEM;
+    return nullptr;
+  }
+  const recorder::Released released =
+      recorder::on_free(scope.in_hook(), Space::heap, api, old_address, old_usable);
+  scope.leave_recorder();
+  void* const moved = real();
+  if (moved != nullptr) {
+    recorder::on_allocate(
+        scope.in_hook(),
+        {Space::heap, api, reinterpret_cast<std::uint64_t>(moved), bytes, usable_bytes(moved)});
+  } else if (bytes != 0) {
+    recorder::restore(scope.in_hook(), Space::heap, released);
+    report_refusal(scope.in_hook(), api, bytes, false);
+  }
+  return moved;
+}
+
+}  // namespace
+
+#define X(name, parameters, arguments, bytes, may_be_invalid)    \
+  OOMREC_HOOK(void*, name, parameters) {                         \
+    return observe_allocation(                                   \
+        Api::name, bytes, [&] { return g_next.name arguments; }, \
+        [] { return !(may_be_invalid) || errno != EINVAL; });    \
+  }
+OOMREC_HEAP_ALLOCATORS(X)
+#undef X
+
+#define X(name, parameters, arguments, bytes)                                                    \
+  OOMREC_HOOK(void*, name, parameters) {                                                         \
+    return observe_reallocation(Api::name, block, bytes, [&] { return g_next.name arguments; }); \
+  }
+OOMREC_HEAP_REALLOCATORS(X)
+#undef X
+
+OOMREC_HOOK(void, free, (void* block)) {
+  if (is_bootstrap_block(block)) return;
+  observe_release(Api::free, block, [&] { g_next.free(block); });
+}
+
+OOMREC_HOOK(int, posix_memalign, (void** block, size_t alignment, size_t n)) {
+  int error = ENOMEM;  // what the soft limit answers: then the lambda is never called
+  bool asked = false;
+  const int errno_before = errno;
+  observe_allocation(
+      Api::posix_memalign, n,
+      [&]() -> void* {
+        asked = true;
+        error = g_next.posix_memalign(block, alignment, n);
+        return error == 0 ? *block : nullptr;
+      },
+      [&] { return error == ENOMEM; });
+  if (!asked) errno = errno_before;
+  return error;
+}
+
+namespace {
+
+// Whether a block's size can be read from the word before it, as glibc's heap keeps it.
+bool has_glibc_chunks() noexcept {
+  void* const own = ::dlsym(RTLD_NEXT, "malloc");
+  Dl_info allocator;
+  if (::dladdr(own, &allocator) == 0 || allocator.dli_fname == nullptr) return false;
+  const char* const slash = ::strrchr(allocator.dli_fname, '/');
+  if (::strcmp(slash != nullptr ? slash + 1 : allocator.dli_fname, "libc.so.6") != 0) return false;
+  // The last is mapped, and larger than 32 MiB: giving back a smaller one would raise the program's
+  // threshold for mapping (mallopt(3), M_MMAP_THRESHOLD).
+  constexpr std::size_t kSizes[] = {0, 1, 24, 25, 1000, 40000, 40 << 20};
+  for (const std::size_t bytes : kSizes) {
+    void* const block = g_next.malloc(bytes);
+    if (block == nullptr) continue;
+    g_glibc_chunks = true;
+    const bool equal = usable_bytes(block) == g_next.malloc_usable_size(block);
+    g_glibc_chunks = false;
+    g_next.free(block);
+    if (!equal) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+const void* library_of(const void* function) noexcept {
+  Dl_info info;
+  return ::dladdr(function, &info) != 0 ? info.dli_fbase : nullptr;
+}
+
+void start_heap() noexcept {
+  g_glibc_chunks = has_glibc_chunks();
+  const void* const allocator = library_of(reinterpret_cast<const void*>(g_next.malloc));
+  const bool has_own_new = start_operator_new(allocator);
+  const auto watch = [&](Api api, const void* function) {
+    if (library_of(function) == allocator)
+      g_watched[static_cast<std::size_t>(api)] =
+          has_own_new ? Watch::on_and_new_may_be_pending : Watch::on;
+  };
+#define X(name, ...) watch(Api::name, reinterpret_cast<const void*>(g_next.name));
+  OOMREC_HEAP_ALLOCATORS(X)
+  OOMREC_HEAP_REALLOCATORS(X)
+  X(posix_memalign)
+  X(free)
+#undef X
+}
+
+}  // namespace oomrec::shim

@@ -1,0 +1,122 @@
+// The one way of a heap event from a hook to the recorder.
+//
+// A block is counted at both of its ends or at neither: what a nested call makes is part of the
+// outer call, what a signal handler makes while the recorder works goes to the totals only. The
+// program gets what the real function returned, errno included.
+#pragma once
+
+#include <cerrno>
+#include <cstddef>
+#include <cstdint>
+
+#include "recorder/hook_scope.h"
+#include "recorder/recorder.h"
+#include "recorder/vocabulary.h"
+#include "shim/next.h"
+
+namespace oomrec::shim {
+
+// Whether calls of a function are recorded. Nothing is before the constructor has run, and none of
+// a function that does not belong to the allocator whose malloc comes next: its blocks are counted
+// where they pass that allocator.
+enum class Watch : std::uint8_t {
+  off,
+  on,
+  on_and_new_may_be_pending,  // the allocator has an operator new of its own (operator_new.cpp)
+};
+extern constinit Watch g_watched[kApiCount];
+
+inline Watch watched(Api api) noexcept { return g_watched[static_cast<std::size_t>(api)]; }
+
+// Set by an allocation that passed an unwatched hook: how the constructor finds out whether malloc
+// is bound to us at all, and whether an operator new stands on it.
+extern constinit bool g_entered_unwatched;
+
+// Finds the allocator behind us and starts watching. Once, from the constructor.
+void start_heap() noexcept;
+
+// `allocator`: the library of the next malloc. True when it has an operator new of its own.
+bool start_operator_new(const void* allocator) noexcept;
+
+// The library that a function belongs to; for the constructor.
+const void* library_of(const void* function) noexcept;
+
+// A refused `operator new` shows itself by what comes next: the new-handler's or the exception's
+// own allocation. Each hook of the heap calls this first while one may be pending.
+void report_pending_new() noexcept;
+
+// A refused request of the heap, unless the `operator new` around it has reported it already.
+void report_refusal(InHook, Api, std::uint64_t bytes, bool by_us) noexcept;
+
+// True while an allocator's own `operator new` is at work on this thread: the mappings it makes are
+// part of that call.
+bool is_inside_new() noexcept;
+
+// The size of glibc's chunks can be read beside the block: the line that free touches anyway.
+extern constinit bool g_glibc_chunks;
+
+inline std::uint64_t usable_bytes(void* block) noexcept {
+  if (g_glibc_chunks) {
+    constexpr std::uint64_t kMapped = 2;
+    constexpr std::uint64_t kFlags = 7;
+    const std::uint64_t word = static_cast<const std::uint64_t*>(block)[-1];
+    return (word & ~kFlags) - ((word & kMapped) != 0 ? 16 : 8);
+  }
+  return g_next.malloc_usable_size(block);
+}
+
+// What is alike in all functions that return a new block. `real` makes the call, `failed` tells a
+// lack of memory from misuse.
+template <class Real, class Failed>
+void* observe_allocation(Api api, std::uint64_t bytes, Real real, Failed failed) noexcept {
+  const Watch watch = watched(api);
+  if (watch == Watch::off) {
+    g_entered_unwatched = true;
+    return real();
+  }
+  if (watch == Watch::on_and_new_may_be_pending) report_pending_new();
+  const HookScope scope;
+  if (!scope.outermost()) {
+    void* const block = real();
+    if (block != nullptr && scope.interrupted_recorder())
+      recorder::count_allocate(Space::heap, bytes, usable_bytes(block));
+    return block;
+  }
+  if (!recorder::admits(scope.in_hook(), Space::heap, bytes)) {
+    report_refusal(scope.in_hook(), api, bytes, true);
+    errno = ENOMEM;
+    return nullptr;
+  }
+  scope.leave_recorder();
+  void* const block = real();
+  if (block != nullptr) {
+    recorder::on_allocate(
+        scope.in_hook(),
+        {Space::heap, api, reinterpret_cast<std::uint64_t>(block), bytes, usable_bytes(block)});
+  } else if (bytes != 0 && failed()) {  // malloc(0) may return NULL and mean success
+    report_refusal(scope.in_hook(), api, bytes, false);
+  }
+  return block;
+}
+
+// What is alike in all functions that give a block back: recorded before `real`, because another
+// thread may have the address at once.
+template <class Real>
+void observe_release(Api api, void* block, Real real) noexcept {
+  const Watch watch = watched(api);
+  if (watch == Watch::off || block == nullptr) return real();
+  if (watch == Watch::on_and_new_may_be_pending) report_pending_new();
+  const HookScope scope;
+  if (scope.outermost()) {
+    recorder::on_free(scope.in_hook(), Space::heap, api, reinterpret_cast<std::uint64_t>(block),
+                      usable_bytes(block));
+    scope.leave_recorder();
+  } else if (scope.interrupted_recorder()) {
+    recorder::count_free(Space::heap, usable_bytes(block));
+  }
+  real();
+}
+
+}  // namespace oomrec::shim
+
+extern "C" void hook_free(void* block) asm("free");

@@ -1,0 +1,211 @@
+// Address space: mmap and its family, the break, System V shared memory.
+//
+// A refusal is ENOMEM (and EAGAIN of a locked mapping); all else is misuse. A caller with a plan B
+// asks by huge pages, low or locked memory, an address, or a resize in place: such a request is a
+// probe. What an allocator maps inside a hooked call is part of that call.
+#include <errno.h>
+#include <sys/ipc.h>
+#include <sys/mman.h>
+#include <sys/shm.h>
+
+#include <atomic>
+
+#include "recorder/hook_scope.h"
+#include "recorder/recorder.h"
+#include "recorder/system/syscalls.h"
+#include "shim/export.h"
+#include "shim/heap.h"
+#include "shim/next.h"
+
+namespace oomrec::shim {
+namespace {
+
+constexpr std::uint64_t kPageBytes = 4096;
+constexpr int kProbeFlags = MAP_HUGETLB | MAP_32BIT | MAP_LOCKED | MAP_FIXED | MAP_FIXED_NOREPLACE;
+
+std::uint64_t address_of(const void* at) noexcept { return reinterpret_cast<std::uint64_t>(at); }
+
+std::uint64_t whole_pages(std::uint64_t bytes) noexcept {
+  return (bytes + kPageBytes - 1) & ~(kPageBytes - 1);
+}
+
+// What is alike in all of them: admitted by the limit, made, recorded. `made` is told the result
+// when it succeeded; `failed` says whether errno means a lack of memory.
+//   counted    std::uint64_t(InHook): bytes that would newly count against the limit
+//   real       the call
+//   refused    its result when it fails
+template <class Result, class Counted, class Real, class Made>
+Result observe_mapping(const recorder::Request& request, Result refused, Counted counted, Real real,
+                       Made made) noexcept {
+  const HookScope scope{HookState::kernel};
+  if (!scope.outermost() || is_inside_new()) return real();
+  const std::uint64_t more = counted(scope.in_hook());
+  if (more != 0 && !recorder::admits(scope.in_hook(), Space::map, more)) {
+    recorder::on_failure(scope.in_hook(), request, ENOMEM, true);
+    errno = ENOMEM;
+    return refused;
+  }
+  scope.leave_recorder();
+  const Result result = real();
+  const KeepErrno keep;
+  if (result != refused)
+    made(scope.in_hook(), result);
+  else if (keep.value() == ENOMEM || (keep.value() == EAGAIN && request.probe))
+    recorder::on_failure(scope.in_hook(), request, keep.value(), false);
+  return result;
+}
+
+void* map(void* at, size_t n, int protection, int flags, int fd, off_t offset) noexcept {
+  const bool at_fixed = (flags & (MAP_FIXED | MAP_FIXED_NOREPLACE)) != 0;
+  recorder::Mapping mapping{Api::mmap, at_fixed ? address_of(at) : 0, n, protection,
+                            flags,     (flags & MAP_ANONYMOUS) == 0};
+  return observe_mapping<void*>(
+      {Space::map, Api::mmap, n, at != nullptr || (flags & kProbeFlags) != 0}, MAP_FAILED,
+      [&](InHook hook) { return recorder::counted_bytes(hook, mapping); },
+      [&] { return g_next.mmap(at, n, protection, flags, fd, offset); },
+      [&](InHook hook, void* made) {
+        mapping.address = address_of(made);
+        recorder::on_map(hook, mapping);
+      });
+}
+
+// Attached segments of System V shared memory: shmdt is told no size.
+struct Attachment {
+  std::atomic<std::uint64_t> address;
+  std::atomic<std::uint64_t> bytes;
+};
+constexpr std::size_t kAttachments = 256;
+constinit Attachment g_attachments[kAttachments];
+
+void remember_attachment(std::uint64_t address, std::uint64_t bytes) noexcept {
+  for (Attachment& attachment : g_attachments) {
+    std::uint64_t none = 0;
+    if (attachment.address.load() != 0 ||
+        !attachment.address.compare_exchange_strong(none, address))
+      continue;
+    attachment.bytes.store(bytes);
+    return;
+  }
+}
+
+std::uint64_t forget_attachment(std::uint64_t address) noexcept {
+  for (Attachment& attachment : g_attachments) {
+    if (attachment.address.load() != address) continue;
+    const std::uint64_t bytes = attachment.bytes.load();
+    attachment.address.store(0);
+    return bytes;
+  }
+  return 0;
+}
+
+std::uint64_t segment_bytes(int id) noexcept {
+  struct shmid_ds segment;
+  return system::call(SYS_shmctl, id, IPC_STAT, &segment) < 0 ? 0 : segment.shm_segsz;
+}
+
+std::uint64_t growth(std::uint64_t old_bytes, std::uint64_t bytes) noexcept {
+  return bytes > old_bytes ? bytes - old_bytes : 0;
+}
+
+std::uint64_t heap_break() noexcept { return address_of(g_next.sbrk(0)); }
+
+}  // namespace
+
+OOMREC_HOOK(void*, mmap, (void* at, size_t n, int protection, int flags, int fd, off_t offset)) {
+  return map(at, n, protection, flags, fd, offset);
+}
+
+OOMREC_HOOK(void*, mmap64, (void* at, size_t n, int protection, int flags, int fd, off_t offset)) {
+  return map(at, n, protection, flags, fd, offset);
+}
+
+OOMREC_HOOK(int, munmap, (void* at, size_t n)) {
+  const HookScope scope{HookState::kernel};
+  // Recorded before the call: another thread may be given the range at once. These two are refused.
+  const bool refused = address_of(at) % kPageBytes != 0 || n == 0;
+  if (scope.outermost() && !is_inside_new() && !refused) {
+    recorder::on_unmap(scope.in_hook(), Api::munmap, address_of(at), whole_pages(n));
+    scope.leave_recorder();
+  }
+  return g_next.munmap(at, n);
+}
+
+OOMREC_HOOK(void*, mremap, (void* at, size_t old_n, size_t n, int flags, void* to)) {
+  const bool probe = (flags & MREMAP_MAYMOVE) == 0 || (flags & MREMAP_FIXED) != 0;
+  const bool old_stays = (flags & MREMAP_DONTUNMAP) != 0;
+  return observe_mapping<void*>(
+      {Space::map, Api::mremap, n, probe}, MAP_FAILED,
+      [&](InHook hook) {
+        return recorder::counted_by_remap(hook, address_of(at), old_stays ? n : growth(old_n, n));
+      },
+      [&] { return g_next.mremap(at, old_n, n, flags, to); },
+      [&](InHook hook, void* made) {
+        recorder::on_remap(hook, address_of(at), old_n, address_of(made), n, old_stays);
+      });
+}
+
+OOMREC_HOOK(int, mprotect, (void* at, size_t n, int protection)) {
+  return observe_mapping<int>(
+      {Space::map, Api::mprotect, n}, -1,
+      [&](InHook hook) {
+        return recorder::counted_by_protect(hook, address_of(at), whole_pages(n), protection);
+      },
+      [&] { return g_next.mprotect(at, n, protection); },
+      [&](InHook hook, int) {
+        recorder::on_protect(hook, address_of(at), whole_pages(n), protection);
+      });
+}
+
+OOMREC_HOOK(int, brk, (void* end)) {
+  const std::uint64_t before = heap_break();
+  const std::uint64_t more = growth(before, address_of(end));
+  return observe_mapping<int>(
+      {Space::map, Api::brk, more}, -1, [&](InHook) { return more; },
+      [&] { return g_next.brk(end); },
+      [&](InHook hook, int) { recorder::on_break(hook, Api::brk, before, address_of(end)); });
+}
+
+OOMREC_HOOK(void*, sbrk, (intptr_t increment)) {
+  if (increment == 0) return g_next.sbrk(0);
+  const std::uint64_t more = increment > 0 ? static_cast<std::uint64_t>(increment) : 0;
+  void* const refused = reinterpret_cast<void*>(-1);
+  return observe_mapping<void*>(
+      {Space::map, Api::sbrk, more}, refused, [&](InHook) { return more; },
+      [&] { return g_next.sbrk(increment); },
+      [&](InHook hook, void* before) {
+        recorder::on_break(hook, Api::sbrk, address_of(before),
+                           address_of(before) + static_cast<std::uint64_t>(increment));
+      });
+}
+
+OOMREC_HOOK(void*, shmat, (int id, const void* at, int flags)) {
+  const bool read_only = (flags & SHM_RDONLY) != 0;
+  recorder::Mapping mapping{Api::shmat,
+                            0,
+                            segment_bytes(id),
+                            read_only ? PROT_READ : PROT_READ | PROT_WRITE,
+                            MAP_SHARED | MAP_ANONYMOUS,
+                            false};
+  return observe_mapping<void*>(
+      {Space::map, Api::shmat, mapping.bytes, at != nullptr}, reinterpret_cast<void*>(-1),
+      [&](InHook hook) { return recorder::counted_bytes(hook, mapping); },
+      [&] { return g_next.shmat(id, at, flags); },
+      [&](InHook hook, void* made) {
+        if (mapping.bytes == 0) return;
+        mapping.address = address_of(made);
+        remember_attachment(mapping.address, mapping.bytes);
+        recorder::on_map(hook, mapping);
+      });
+}
+
+OOMREC_HOOK(int, shmdt, (const void* at)) {
+  const HookScope scope{HookState::kernel};
+  if (const std::uint64_t bytes = forget_attachment(address_of(at));
+      scope.outermost() && bytes != 0) {
+    recorder::on_unmap(scope.in_hook(), Api::shmdt, address_of(at), whole_pages(bytes));
+    scope.leave_recorder();
+  }
+  return g_next.shmdt(at);
+}
+
+}  // namespace oomrec::shim

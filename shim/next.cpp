@@ -1,0 +1,132 @@
+#include "shim/next.h"
+
+#include <dlfcn.h>
+#include <string.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <type_traits>
+
+namespace oomrec::shim {
+namespace {
+
+// --- Blocks for the loader while it looks our functions up
+// ----------------------------------------
+
+constexpr std::size_t kBootstrapBytes = 32 * 1024;
+constexpr std::size_t kBootstrapAlignment = 16;
+alignas(kBootstrapAlignment) constinit std::byte g_bootstrap[kBootstrapBytes];
+constinit std::atomic<std::size_t> g_bootstrap_used{0};
+
+void* bootstrap_block(std::size_t alignment, std::size_t n) noexcept {
+  const std::size_t spare = std::max(alignment, kBootstrapAlignment) - kBootstrapAlignment;
+  if (n > kBootstrapBytes || spare > kBootstrapBytes) return nullptr;
+  const std::size_t whole = (n + spare + kBootstrapAlignment - 1) & ~(kBootstrapAlignment - 1);
+  const std::size_t from = g_bootstrap_used.fetch_add(whole, std::memory_order_relaxed);
+  if (from + whole > kBootstrapBytes) return nullptr;
+  const auto at = reinterpret_cast<std::uintptr_t>(g_bootstrap + from);
+  return reinterpret_cast<void*>((at + spare) & ~(std::max(alignment, kBootstrapAlignment) - 1));
+}
+
+// --- What stands in while a function is looked up, and where there is none
+// ------------------------
+
+enum class Progress { none, resolving, done };
+constinit std::atomic<Progress> g_progress{Progress::none};
+
+// The answer of a function that is missing, or needed while it is being looked up.
+template <class Result>
+Result refuse(int error) noexcept {
+  errno = error;
+  if constexpr (std::is_pointer_v<Result>) {
+    return nullptr;
+  } else if constexpr (!std::is_void_v<Result>) {
+    return static_cast<Result>(-1);
+  }
+}
+
+// Only the functions that the loader needs while it looks up others.
+struct Bootstrap {
+  static void* malloc(std::size_t n) noexcept { return bootstrap_block(kBootstrapAlignment, n); }
+  static void* calloc(std::size_t k, std::size_t n) noexcept {
+    std::size_t bytes;  // the arena is never reused, so it is still zero
+    return __builtin_mul_overflow(k, n, &bytes) ? nullptr : malloc(bytes);
+  }
+  static void* realloc(void* block, std::size_t n) noexcept {
+    void* const larger = malloc(n);
+    if (block == nullptr || larger == nullptr) return larger;
+    const std::size_t readable =
+        static_cast<std::size_t>(g_bootstrap + kBootstrapBytes - static_cast<std::byte*>(block));
+    return is_bootstrap_block(block) ? ::memmove(larger, block, std::min(n, readable)) : nullptr;
+  }
+  static void* memalign(std::size_t alignment, std::size_t n) noexcept {
+    return bootstrap_block(alignment, n);
+  }
+  static void free(void*) noexcept {}
+};
+
+// Looks everything up and goes on to the real function; while that happens, to the arena's.
+#define X(result, name, parameters, arguments)                     \
+  result first_##name parameters {                                 \
+    resolve_next();                                                \
+    if (g_next.name != first_##name) return g_next.name arguments; \
+    return [&]<class Arena>(Arena*) -> result {                    \
+      if constexpr (requires { Arena::name arguments; })           \
+        return Arena::name arguments;                              \
+      else                                                         \
+        return refuse<result>(EAGAIN);                             \
+    }(static_cast<Bootstrap*>(nullptr));                           \
+  }                                                                \
+  result absent_##name parameters { return refuse<result>(ENOSYS); }
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wunused-parameter"
+OOMREC_NEXT_FUNCTIONS(X)
+#pragma GCC diagnostic pop
+#undef X
+
+template <class Function>
+void look_up(Function*& next, const char* name, Function* absent) noexcept {
+  void* const found = ::dlsym(RTLD_NEXT, name);
+  next = found != nullptr ? reinterpret_cast<Function*>(found) : absent;
+}
+
+}  // namespace
+
+constinit Next g_next = {
+#define X(result, name, parameters, arguments) first_##name,
+    OOMREC_NEXT_FUNCTIONS(X)
+#undef X
+};
+
+void resolve_next() noexcept {
+  Progress none = Progress::none;
+  if (!g_progress.compare_exchange_strong(none, Progress::resolving, std::memory_order_acq_rel))
+    return;
+  Next found = g_next;  // made known all at once: meanwhile the loader's blocks are the arena's
+#define X(result, name, parameters, arguments) look_up(found.name, #name, absent_##name);
+  OOMREC_NEXT_FUNCTIONS(X)
+#undef X
+  g_next = found;
+  oomrec_next_syscall = found.syscall;
+  found.dlerror();  // a name that was not found must not be the program's next message
+  g_progress.store(Progress::done, std::memory_order_release);
+}
+
+bool is_absent(const void* function) noexcept {
+#define X(result, name, parameters, arguments) \
+  if (function == reinterpret_cast<const void*>(&absent_##name)) return true;
+  OOMREC_NEXT_FUNCTIONS(X)
+#undef X
+  return false;
+}
+
+bool is_bootstrap_block(const void* block) noexcept {
+  return static_cast<std::size_t>(static_cast<const std::byte*>(block) - g_bootstrap) <
+         kBootstrapBytes;
+}
+
+}  // namespace oomrec::shim
+
+// Read by the assembly hook of syscall.
+long (*oomrec_next_syscall)(long, long, long, long, long, long, long) = oomrec::shim::first_syscall;

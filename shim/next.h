@@ -1,0 +1,39 @@
+// The next definitions: what the program would have called without us.
+//
+// The first call of any of them looks all of them up (our constructor, or whoever comes before it);
+// from then on a call is one indirect jump, and no hook enters the loader. While they are looked
+// up the loader itself allocates: such blocks come from a small static arena, are never reused,
+// and free() ignores them.
+#pragma once
+
+#include <pthread.h>
+#include <signal.h>
+#include <sys/types.h>
+
+#include <cstddef>
+#include <cstdint>
+
+#include "shim/next_functions.h"
+
+namespace oomrec::shim {
+
+struct Next {
+#define X(result, name, parameters, arguments) result(*name) parameters;
+  OOMREC_NEXT_FUNCTIONS(X)
+#undef X
+};
+
+extern constinit Next g_next;
+
+// Looks everything up; for the constructor. Later calls do nothing.
+void resolve_next() noexcept;
+
+// Whether the next library has this function at all, or only our stand-in (ENOSYS).
+bool is_absent(const void* function) noexcept;
+
+bool is_bootstrap_block(const void* block) noexcept;
+
+}  // namespace oomrec::shim
+
+extern "C" __attribute__((visibility("hidden"))) long (*oomrec_next_syscall)(long, long, long, long,
+                                                                             long, long, long);

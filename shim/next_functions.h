@@ -1,0 +1,64 @@
+// Every C function that a hook stands before: what the library calls instead is the next definition
+// of the same name, whoever has it.
+#pragma once
+
+// clang-format off
+//  result   name                parameters                                           arguments
+#define OOMREC_NEXT_FUNCTIONS(X) \
+  X(void*,   malloc,             (size_t n),                                          (n)) \
+  X(void*,   calloc,             (size_t k, size_t n),                                (k, n)) \
+  X(void*,   realloc,            (void* block, size_t n),                             (block, n)) \
+  X(void*,   reallocarray,       (void* block, size_t k, size_t n),                   (block, k, n)) \
+  X(void,    free,               (void* block),                                       (block)) \
+  X(void*,   memalign,           (size_t alignment, size_t n),                        (alignment, n)) \
+  X(void*,   aligned_alloc,      (size_t alignment, size_t n),                        (alignment, n)) \
+  X(int,     posix_memalign,     (void** block, size_t alignment, size_t n),          (block, alignment, n)) \
+  X(void*,   valloc,             (size_t n),                                          (n)) \
+  X(void*,   pvalloc,            (size_t n),                                          (n)) \
+  X(size_t,  malloc_usable_size, (void* block),                                       (block)) \
+  X(void*,   mmap,               (void* at, size_t n, int protection, int flags, int fd, off_t offset), \
+                                 (at, n, protection, flags, fd, offset)) \
+  X(int,     munmap,             (void* at, size_t n),                                (at, n)) \
+  X(void*,   mremap,             (void* at, size_t old_n, size_t n, int flags, void* to), \
+                                 (at, old_n, n, flags, to)) \
+  X(int,     mprotect,           (void* at, size_t n, int protection),                (at, n, protection)) \
+  X(int,     brk,                (void* end),                                         (end)) \
+  X(void*,   sbrk,               (intptr_t increment),                                (increment)) \
+  X(void*,   shmat,              (int id, const void* at, int flags),                 (id, at, flags)) \
+  X(int,     shmdt,              (const void* at),                                    (at)) \
+  X(pid_t,   fork,               (),                                                  ()) \
+  X(pid_t,   _Fork,              (),                                                  ()) \
+  X(int,     daemon,             (int no_chdir, int no_close),                        (no_chdir, no_close)) \
+  X(int,     execve,             (const char* path, char* const* arguments, char* const* environment), \
+                                 (path, arguments, environment)) \
+  X(int,     execvpe,            (const char* file, char* const* arguments, char* const* environment), \
+                                 (file, arguments, environment)) \
+  X(int,     fexecve,            (int fd, char* const* arguments, char* const* environment), \
+                                 (fd, arguments, environment)) \
+  X(int,     execveat,           (int directory, const char* path, char* const* arguments, \
+                                  char* const* environment, int flags), \
+                                 (directory, path, arguments, environment, flags)) \
+  X(int,     posix_spawn,        (pid_t* pid, const char* path, const void* actions, const void* attributes, \
+                                  char* const* arguments, char* const* environment), \
+                                 (pid, path, actions, attributes, arguments, environment)) \
+  X(int,     posix_spawnp,       (pid_t* pid, const char* file, const void* actions, const void* attributes, \
+                                  char* const* arguments, char* const* environment), \
+                                 (pid, file, actions, attributes, arguments, environment)) \
+  X(pid_t,   wait,               (int* status),                                       (status)) \
+  X(pid_t,   waitpid,            (pid_t pid, int* status, int options),               (pid, status, options)) \
+  X(int,     waitid,             (int kind, unsigned id, siginfo_t* info, int options), (kind, id, info, options)) \
+  X(pid_t,   wait3,              (int* status, int options, void* usage),             (status, options, usage)) \
+  X(pid_t,   wait4,              (pid_t pid, int* status, int options, void* usage),  (pid, status, options, usage)) \
+  X(int,     pthread_create,     (pthread_t* thread, const pthread_attr_t* attributes, \
+                                  void* (*start)(void*), void* argument), \
+                                 (thread, attributes, start, argument)) \
+  X(int,     dlclose,            (void* library),                                     (library)) \
+  X(char*,   dlerror,            (),                                                  ()) \
+  X(int,     prctl,              (int option, unsigned long a, unsigned long b, unsigned long c, unsigned long d), \
+                                 (option, a, b, c, d)) \
+  X(long,    syscall,            (long number, long a, long b, long c, long d, long e, long f), \
+                                 (number, a, b, c, d, e, f)) \
+  X(void,    _exit,              (int status),                                        (status)) \
+  X(void,    _Exit,              (int status),                                        (status)) \
+  X(void,    quick_exit,         (int status),                                        (status))
+// clang-format on

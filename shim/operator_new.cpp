@@ -1,0 +1,239 @@
+// operator new and delete: the next ones, called so that their exceptions pass through.
+//
+// Three cases, decided once at start:
+//   on malloc   libstdc++'s: it calls our malloc, which records. The hook is a jump.
+//   own         jemalloc, tcmalloc and mimalloc bring their own, which never calls malloc:
+//               recorded here.
+//   missing     a C program that loads C++ libraries privately (python): ours is malloc, and only
+//               a refusal looks for the operator new of the library that called, to get its
+//               exception.
+//
+// The next operator new may throw. It is called once, and no object of ours with a destructor is
+// alive meanwhile: the library is compiled without exceptions, so nothing of ours would be undone.
+// How a refusal is seen then: see report_pending_new().
+#include <dlfcn.h>
+#include <stddef.h>
+
+#include "shim/export.h"
+#include "shim/heap.h"
+
+namespace oomrec::shim {
+namespace {
+
+// clang-format off
+//  symbol                                  parameters                                         arguments              alignment
+#define OOMREC_NEW_OPERATORS(X) \
+  X(_Znwm,                               (size_t n),                                        (n),                   0) \
+  X(_Znam,                               (size_t n),                                        (n),                   0) \
+  X(_ZnwmRKSt9nothrow_t,                 (size_t n, const void* nothrow),                   (n, nothrow),          0) \
+  X(_ZnamRKSt9nothrow_t,                 (size_t n, const void* nothrow),                   (n, nothrow),          0) \
+  X(_ZnwmSt11align_val_t,                (size_t n, size_t aligned),                        (n, aligned),          aligned) \
+  X(_ZnamSt11align_val_t,                (size_t n, size_t aligned),                        (n, aligned),          aligned) \
+  X(_ZnwmSt11align_val_tRKSt9nothrow_t,  (size_t n, size_t aligned, const void* nothrow),   (n, aligned, nothrow), aligned) \
+  X(_ZnamSt11align_val_tRKSt9nothrow_t,  (size_t n, size_t aligned, const void* nothrow),   (n, aligned, nothrow), aligned)
+
+#define OOMREC_DELETE_OPERATORS(X) \
+  X(_ZdlPv,                              (void* block),                                     (block)) \
+  X(_ZdaPv,                              (void* block),                                     (block)) \
+  X(_ZdlPvm,                             (void* block, size_t n),                           (block, n)) \
+  X(_ZdaPvm,                             (void* block, size_t n),                           (block, n)) \
+  X(_ZdlPvRKSt9nothrow_t,                (void* block, const void* nothrow),                (block, nothrow)) \
+  X(_ZdaPvRKSt9nothrow_t,                (void* block, const void* nothrow),                (block, nothrow)) \
+  X(_ZdlPvSt11align_val_t,               (void* block, size_t aligned),                     (block, aligned)) \
+  X(_ZdaPvSt11align_val_t,               (void* block, size_t aligned),                     (block, aligned)) \
+  X(_ZdlPvmSt11align_val_t,              (void* block, size_t n, size_t aligned),           (block, n, aligned)) \
+  X(_ZdaPvmSt11align_val_t,              (void* block, size_t n, size_t aligned),           (block, n, aligned)) \
+  X(_ZdlPvSt11align_val_tRKSt9nothrow_t, (void* block, size_t aligned, const void* nothrow), (block, aligned, nothrow)) \
+  X(_ZdaPvSt11align_val_tRKSt9nothrow_t, (void* block, size_t aligned, const void* nothrow), (block, aligned, nothrow))
+// clang-format on
+
+enum class Kind : std::uint8_t { unknown, missing, on_malloc, own };
+
+template <class Function>
+struct Operator {
+  Function* next = nullptr;
+  Kind kind = Kind::unknown;
+};
+
+struct Operators {
+#define X(symbol, parameters, ...) Operator<void * parameters> symbol;
+  OOMREC_NEW_OPERATORS(X)
+#undef X
+#define X(symbol, parameters, arguments) Operator<void parameters> symbol;
+  OOMREC_DELETE_OPERATORS(X)
+#undef X
+};
+constinit Operators g_operators;
+
+// A call of an allocator's own operator new that has not returned yet, or never will.
+struct PendingNew {
+  std::uint64_t bytes;
+  bool under_way;
+};
+[[gnu::tls_model("initial-exec")]] constinit thread_local PendingNew t_pending{};
+
+// The request that operator new has reported, while the library's own asks malloc for it again, the
+// bytes perhaps rounded up to the alignment.
+struct ReportedNew {
+  std::uint64_t bytes;
+  std::uint64_t alignment;
+};
+[[gnu::tls_model("initial-exec")]] constinit thread_local ReportedNew t_reported{};
+
+template <class Function>
+void look_up(Operator<Function>& entry, const char* symbol, const void* allocator) noexcept {
+  void* const found = ::dlsym(RTLD_NEXT, symbol);
+  entry.next = reinterpret_cast<Function*>(found);
+  if (found == nullptr)
+    entry.kind = Kind::missing;
+  else
+    entry.kind = library_of(found) == allocator ? Kind::own : Kind::on_malloc;
+}
+
+// At need before the constructor has run: nothing is watched then, so the kinds do not matter yet.
+template <class Function>
+void look_up_early(Operator<Function>& entry, const char* symbol) noexcept {
+  resolve_next();
+  look_up(entry, symbol, nullptr);
+  g_next.dlerror();
+}
+
+// Before the call of an allocator's own operator new: the bytes to ask it for.
+std::uint64_t enter_own_new(std::uint64_t bytes) noexcept {
+  if (watched(Api::operator_new) == Watch::off) return bytes;
+  report_pending_new();
+  const HookScope scope;
+  if (!scope.outermost()) return bytes;
+  if (recorder::admits(scope.in_hook(), Space::heap, bytes)) {
+    t_pending = {bytes, true};
+    return bytes;
+  }
+  recorder::on_failure(scope.in_hook(), {Space::heap, Api::operator_new, bytes}, ENOMEM, true);
+  return PTRDIFF_MAX;  // which it refuses in its own way: new-handler, exception
+}
+
+void leave_own_new(void* block, std::uint64_t bytes) noexcept {
+  if (watched(Api::operator_new) == Watch::off) return;
+  if (block == nullptr) return report_pending_new();  // a nothrow form
+  t_pending.under_way = false;
+  const HookScope scope;
+  if (scope.outermost()) {
+    recorder::on_allocate(scope.in_hook(),
+                          {Space::heap, Api::operator_new, reinterpret_cast<std::uint64_t>(block),
+                           bytes, usable_bytes(block)});
+  } else if (scope.interrupted_recorder()) {
+    recorder::count_allocate(Space::heap, bytes, usable_bytes(block));
+  }
+}
+
+// operator new where no library has given us one: malloc.
+void* new_by_malloc(std::uint64_t bytes, std::uint64_t alignment) noexcept {
+  return observe_allocation(
+      Api::operator_new, bytes,
+      [&] {
+        const std::uint64_t some = bytes != 0 ? bytes : 1;
+        return alignment != 0 ? g_next.memalign(alignment, some) : g_next.malloc(some);
+      },
+      [] { return true; });
+}
+
+// The operator new that the calling library would have used: its own or its C++ library's. Only
+// after a refusal: this enters the loader.
+void* library_operator(const void* caller, const char* symbol) noexcept {
+  Dl_info info;
+  const char* const candidates[] = {::dladdr(caller, &info) != 0 ? info.dli_fname : nullptr,
+                                    "libstdc++.so.6", "libc++.so.1"};
+  for (const char* const name : candidates) {
+    void* const library = name != nullptr ? ::dlopen(name, RTLD_LAZY | RTLD_NOLOAD) : nullptr;
+    if (library == nullptr) continue;
+    void* const found = ::dlsym(library, symbol);
+    g_next.dlclose(library);
+    if (found != nullptr && library_of(found) != library_of(&g_operators)) return found;
+  }
+  g_next.dlerror();
+  return nullptr;
+}
+
+}  // namespace
+
+void report_pending_new() noexcept {
+  if (!t_pending.under_way) return;
+  const HookScope scope;
+  if (!scope.outermost()) return;
+  t_pending.under_way = false;
+  const KeepErrno keep;
+  recorder::on_failure(scope.in_hook(), {Space::heap, Api::operator_new, t_pending.bytes}, ENOMEM,
+                       false);
+}
+
+bool is_inside_new() noexcept { return t_pending.under_way; }
+
+void report_refusal(InHook hook, Api api, std::uint64_t bytes, bool by_us) noexcept {
+  if (t_reported.bytes != 0 && bytes - t_reported.bytes <= t_reported.alignment) {
+    t_reported = {};
+    return;
+  }
+  const KeepErrno keep;
+  recorder::on_failure(hook, {Space::heap, api, bytes}, ENOMEM, by_us);
+}
+
+bool start_operator_new(const void* allocator) noexcept {
+#define X(symbol, ...) look_up(g_operators.symbol, #symbol, allocator);
+  OOMREC_NEW_OPERATORS(X)
+  OOMREC_DELETE_OPERATORS(X)
+#undef X
+  g_next.dlerror();
+  const auto& plain = g_operators._Znwm;
+  if (plain.kind == Kind::on_malloc) return false;
+  g_entered_unwatched = false;
+  if (plain.kind == Kind::own) g_next.free(plain.next(1));
+  if (g_entered_unwatched) return false;  // it stands on the malloc beside it
+  g_watched[static_cast<std::size_t>(Api::operator_new)] = Watch::on;
+  g_watched[static_cast<std::size_t>(Api::operator_delete)] = Watch::on;
+  return plain.kind == Kind::own;
+}
+
+}  // namespace oomrec::shim
+
+using oomrec::shim::g_operators;
+using oomrec::shim::Kind;
+
+#define X(symbol, parameters, arguments, alignment)                                             \
+  extern "C" OOMREC_EXPORT void* symbol parameters;                                             \
+  void* symbol parameters {                                                                     \
+    auto& entry = g_operators.symbol;                                                           \
+    if (entry.kind == Kind::unknown) oomrec::shim::look_up_early(entry, #symbol);               \
+    if (entry.kind == Kind::on_malloc) return entry.next arguments;                             \
+    if (entry.kind == Kind::own) {                                                              \
+      const size_t asked = n;                                                                   \
+      n = oomrec::shim::enter_own_new(n);                                                       \
+      void* const block = entry.next arguments;                                                 \
+      oomrec::shim::leave_own_new(block, asked);                                                \
+      return block;                                                                             \
+    }                                                                                           \
+    if (void* const block = oomrec::shim::new_by_malloc(n, alignment)) return block;            \
+    void* const library = oomrec::shim::library_operator(__builtin_return_address(0), #symbol); \
+    if (library == nullptr) return nullptr;                                                     \
+    oomrec::shim::t_reported = {n, alignment};                                                  \
+    void* const block = reinterpret_cast<void*(*)parameters>(library) arguments;                \
+    oomrec::shim::t_reported = {};                                                              \
+    return block;                                                                               \
+  }
+OOMREC_NEW_OPERATORS(X)
+#undef X
+
+#define X(symbol, parameters, arguments)                                          \
+  extern "C" OOMREC_EXPORT void symbol parameters;                                \
+  void symbol parameters {                                                        \
+    auto& entry = g_operators.symbol;                                             \
+    if (entry.kind == Kind::unknown) oomrec::shim::look_up_early(entry, #symbol); \
+    if (entry.kind == Kind::on_malloc) return entry.next arguments;               \
+    if (entry.kind == Kind::missing) return hook_free(block);                     \
+    oomrec::shim::observe_release(oomrec::Api::operator_delete, block,            \
+                                  [&] { entry.next arguments; });                 \
+  }
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wunused-parameter"
+OOMREC_DELETE_OPERATORS(X)
+#pragma GCC diagnostic pop
+#undef X

@@ -1,0 +1,229 @@
+// Processes and threads: born, waited for, ended; and the loader's complaints.
+//
+// The real calls run outside of any scope: fork handlers, destructors, signal handlers and
+// cancellation inside them are the program's own, and what they allocate is recorded. vfork has no
+// hook: parent and child would share its frame.
+#include "shim/process.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "recorder/hook_scope.h"
+#include "recorder/recorder.h"
+#include "recorder/system/syscalls.h"
+#include "shim/export.h"
+#include "shim/next.h"
+
+extern "C" int on_exit(void (*)(int, void*), void*) __attribute__((weak));
+
+namespace oomrec::shim {
+namespace {
+
+pid_t current_process() noexcept { return static_cast<pid_t>(system::call(SYS_getpid)); }
+
+void report_failure(Api api, std::uint64_t bytes, int error) noexcept {
+  const HookScope scope;
+  if (!scope.outermost()) return;
+  const KeepErrno keep;
+  recorder::on_failure(scope.in_hook(), {Space::map, api, bytes}, error, false);
+}
+
+void begin_child() noexcept {
+  const HookScope scope;
+  recorder::on_fork_child(scope.in_hook());
+}
+
+pid_t observe_fork(pid_t (*real)()) noexcept {
+  const pid_t child = real();
+  if (child == 0)
+    begin_child();
+  else if (child < 0 && (errno == ENOMEM || errno == EAGAIN))
+    report_failure(Api::fork, 0, errno);
+  return child;
+}
+
+void observe_exit(int status, recorder::ExitKind kind) noexcept {
+  const HookScope scope;
+  const KeepErrno keep;
+  recorder::on_exit(scope.in_hook(), status, kind);
+}
+
+// Registered before any handler of the program: the last to run, and it knows the status.
+void at_exit(int status, void*) { observe_exit(status, recorder::ExitKind::exit); }
+
+void observe_child(pid_t child, int status) noexcept {
+  if (child <= 0 || !(WIFEXITED(status) || WIFSIGNALED(status))) return;
+  const HookScope scope;
+  if (!scope.outermost()) return;
+  const KeepErrno keep;
+  recorder::on_child_status(scope.in_hook(), child, status);
+}
+
+// Told before: the filter may reach other threads, and those in the recorder, at once.
+template <class Result, class Real>
+Result observe_sandbox(Real real) noexcept {
+  {
+    const HookScope scope;
+    const KeepErrno keep;
+    recorder::on_sandbox(scope.in_hook());
+  }
+  const Result result = real();
+  if (result >= 0) return result;
+  const HookScope scope;
+  recorder::sandbox_failed(scope.in_hook());
+  return result;
+}
+
+// The stack that a new thread would have been given.
+std::uint64_t stack_bytes(const pthread_attr_t* attributes) noexcept {
+  size_t bytes = 0;
+  if (attributes != nullptr && ::pthread_attr_getstacksize(attributes, &bytes) == 0) return bytes;
+  struct rlimit limit;
+  if (system::call(SYS_prlimit64, 0, RLIMIT_STACK, nullptr, &limit) < 0) return 0;
+  constexpr std::uint64_t kUnlimitedStack = std::uint64_t{2}
+                                            << 20;  // glibc's ARCH_STACK_DEFAULT_SIZE
+  return limit.rlim_cur == RLIM_INFINITY ? kUnlimitedStack : limit.rlim_cur;
+}
+
+// What a wait function found, told to the recorder; the program may not have asked for it.
+template <class Real>
+pid_t observe_wait(int* status, Real real) {
+  int own_status = 0;
+  int* const found = status != nullptr ? status : &own_status;
+  const pid_t child = real(found);
+  observe_child(child, *found);
+  return child;
+}
+
+}  // namespace
+
+void start_exit() noexcept {
+  if (::on_exit != nullptr) ::on_exit(at_exit, nullptr);
+}
+
+OOMREC_HOOK(pid_t, fork, ()) { return observe_fork(g_next.fork); }
+OOMREC_HOOK(pid_t, _Fork, ()) { return observe_fork(g_next._Fork); }
+
+// The parent ends inside the real call, by libc's own _exit: marked before, as for an exec, and
+// taken back when there was no fork.
+OOMREC_HOOK(int, daemon, (int no_chdir, int no_close)) {
+  const pid_t parent = current_process();
+  {
+    const HookScope scope;
+    recorder::before_exec(scope.in_hook());
+  }
+  const int result = g_next.daemon(no_chdir, no_close);
+  const KeepErrno keep;
+  if (current_process() != parent) {
+    begin_child();
+    return result;
+  }
+  {
+    const HookScope scope;
+    recorder::exec_failed(scope.in_hook());
+  }
+  if (keep.value() == ENOMEM || keep.value() == EAGAIN) report_failure(Api::fork, 0, keep.value());
+  return result;
+}
+
+OOMREC_HOOK(pid_t, wait, (int* status)) {
+  return observe_wait(status, [](int* found) { return g_next.wait(found); });
+}
+OOMREC_HOOK(pid_t, waitpid, (pid_t pid, int* status, int options)) {
+  return observe_wait(status, [&](int* found) { return g_next.waitpid(pid, found, options); });
+}
+OOMREC_HOOK(pid_t, wait3, (int* status, int options, void* usage)) {
+  return observe_wait(status, [&](int* found) { return g_next.wait3(found, options, usage); });
+}
+OOMREC_HOOK(pid_t, wait4, (pid_t pid, int* status, int options, void* usage)) {
+  return observe_wait(status, [&](int* found) { return g_next.wait4(pid, found, options, usage); });
+}
+
+OOMREC_HOOK(int, waitid, (int kind, unsigned id, siginfo_t* info, int options)) {
+  siginfo_t own_info{};
+  siginfo_t* const found = info != nullptr ? info : &own_info;
+  const int result = g_next.waitid(kind, id, found, options);
+  if (result != 0 || (options & WNOWAIT) != 0 || found->si_pid == 0) return result;
+  if (found->si_code == CLD_EXITED)
+    observe_child(found->si_pid, W_EXITCODE(found->si_status & 0xff, 0));
+  else if (found->si_code == CLD_KILLED || found->si_code == CLD_DUMPED)
+    observe_child(found->si_pid, found->si_status | (found->si_code == CLD_DUMPED ? WCOREFLAG : 0));
+  return result;
+}
+
+// EAGAIN for every cause, but errno tells: ENOMEM the stack's mapping, EAGAIN a limit of tasks.
+OOMREC_HOOK(int, pthread_create,
+            (pthread_t * thread, const pthread_attr_t* attributes, void* (*start)(void*),
+             void* argument)) {
+  const int errno_before = errno;
+  errno = 0;
+  const int result = g_next.pthread_create(thread, attributes, start, argument);
+  const int cause = errno;
+  if (cause == 0) errno = errno_before;
+  if (result == EAGAIN)
+    report_failure(Api::pthread_create, stack_bytes(attributes), cause == ENOMEM ? ENOMEM : EAGAIN);
+  return result;
+}
+
+OOMREC_HOOK(int, dlclose, (void* library)) {
+  const int result = g_next.dlclose(library);
+  const HookScope scope;
+  const KeepErrno keep;
+  recorder::on_module_unload(scope.in_hook());
+  return result;
+}
+
+// The loader's own mappings pass no hook: their refusal is seen when the program asks why. Too
+// little room for static TLS is no lack of memory, nor is a file system that forbids execution.
+OOMREC_HOOK(char*, dlerror, ()) {
+  char* const message = g_next.dlerror();
+  if (message == nullptr) return message;
+  const bool about_mapping = ::strstr(message, "failed to map segment") != nullptr ||
+                             ::strstr(message, "cannot map zero-fill pages") != nullptr;
+  if (about_mapping && ::strstr(message, "not permitted") == nullptr)
+    report_failure(Api::dlopen, 0, ENOMEM);
+  return message;
+}
+
+OOMREC_HOOK(int, prctl,
+            (int option, unsigned long a, unsigned long b, unsigned long c, unsigned long d)) {
+  const auto real = [&] { return g_next.prctl(option, a, b, c, d); };
+  return option == PR_SET_SECCOMP ? observe_sandbox<int>(real) : real();
+}
+
+// From the assembly hook of syscall: the few numbers that matter here.
+extern "C" __attribute__((visibility("hidden"))) long oomrec_watched_syscall(long number, long a,
+                                                                             long b, long c, long d,
+                                                                             long e, long f) {
+  if (number == SYS_exit_group) observe_exit(static_cast<int>(a), recorder::ExitKind::immediate);
+  const auto real = [&] { return g_next.syscall(number, a, b, c, d, e, f); };
+  const bool asks_for_filter = number == SYS_seccomp && a <= 1;  // strict or filter, not a question
+  return asks_for_filter || (number == SYS_prctl && a == PR_SET_SECCOMP)
+             ? observe_sandbox<long>(real)
+             : real();
+}
+
+OOMREC_HOOK(void, _exit, (int status)) {
+  observe_exit(status, recorder::ExitKind::immediate);
+  g_next._exit(status);
+  __builtin_unreachable();
+}
+OOMREC_HOOK(void, _Exit, (int status)) {
+  observe_exit(status, recorder::ExitKind::immediate);
+  g_next._Exit(status);
+  __builtin_unreachable();
+}
+OOMREC_HOOK(void, quick_exit, (int status)) {
+  observe_exit(status, recorder::ExitKind::quick_exit);
+  g_next.quick_exit(status);
+  __builtin_unreachable();
+}
+
+}  // namespace oomrec::shim

@@ -1,0 +1,145 @@
+// The library's constructor: finds out where it is, and starts the recorder.
+//
+// It runs before every other constructor (initfirst, shim/meson.build), libc's own included: the
+// environment is read from its arguments, and nothing of stdio or getenv is used. It leaves errno,
+// environment and descriptors as they were. Where the recorder must stay off (another C library, a
+// privileged program, OOMREC_MODE=off) every hook is a jump to the next definition.
+#include <dlfcn.h>
+#include <errno.h>
+#include <link.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/auxv.h>
+#include <unistd.h>
+
+#include <string_view>
+
+#include "recorder/hook_scope.h"
+#include "recorder/options.h"
+#include "recorder/recorder.h"
+#include "recorder/system/syscalls.h"
+#include "shim/heap.h"
+#include "shim/info.h"
+#include "shim/next.h"
+#include "shim/process.h"
+
+// glibc's alone: a musl program must start, too, with this library before it.
+extern "C" int dladdr1(const void*, Dl_info*, void**, int) noexcept __attribute__((weak));
+extern "C" const char* gnu_get_libc_version() __attribute__((weak));
+
+namespace oomrec::shim {
+namespace {
+
+constexpr std::uint64_t kPageBytes = 4096;
+
+// Notes live as long as the process: the recorder keeps a view.
+constinit char g_heap_note[256];
+
+std::string_view file_name(const char* path) noexcept {
+  const std::string_view whole = path != nullptr ? path : "";
+  return whole.substr(whole.rfind('/') + 1);
+}
+
+// Joins texts into the note, cut where it is full.
+std::string_view note(std::initializer_list<std::string_view> parts) noexcept {
+  std::size_t used = 0;
+  for (const std::string_view part : parts) {
+    const std::size_t bytes = std::min(part.size(), sizeof g_heap_note - 1 - used);
+    ::memcpy(g_heap_note + used, part.data(), bytes);
+    used += bytes;
+  }
+  return {g_heap_note, used};
+}
+
+// Whether the program's malloc is ours: asked by making the call. The address alone says little:
+// it may be a stub in the program.
+bool is_malloc_bound_to_us() noexcept {
+  const auto allocate = reinterpret_cast<void* (*)(size_t)>(::dlsym(RTLD_DEFAULT, "malloc"));
+  const auto release = reinterpret_cast<void (*)(void*)>(::dlsym(RTLD_DEFAULT, "free"));
+  if (allocate == nullptr || release == nullptr) return false;
+  g_entered_unwatched = false;
+  release(allocate(1));
+  return g_entered_unwatched;
+}
+
+// Who has the malloc that comes before ours: the program itself, or a library.
+std::string_view why_not_bound() noexcept {
+  Dl_info info;
+  const ElfW(Sym)* symbol = nullptr;
+  void* const bound = ::dlsym(RTLD_DEFAULT, "malloc");
+  const std::string_view order = "heap not observed: put liboomrec.so first in LD_PRELOAD";
+  // A program that takes malloc's address has a stub of that name, which is undefined in it.
+  if (::dladdr1(bound, &info, reinterpret_cast<void**>(const_cast<ElfW(Sym)**>(&symbol)),
+                RTLD_DL_SYMENT) == 0 ||
+      symbol == nullptr || symbol->st_shndx == SHN_UNDEF)
+    return order;
+  const auto base = reinterpret_cast<std::uint64_t>(info.dli_fbase);
+  if (::getauxval(AT_PHDR) - base < kPageBytes)
+    return note({"heap not observed: the program brings its own malloc"});
+  return note({order, ", before ", file_name(info.dli_fname)});
+}
+
+HeapState observe_heap(bool recording) noexcept {
+  HeapState heap;
+  Dl_info info;
+  if (::dladdr(reinterpret_cast<const void*>(g_next.malloc), &info) != 0)
+    heap.allocator = file_name(info.dli_fname);
+  heap.observed = is_malloc_bound_to_us();
+  if (!heap.observed) {
+    heap.note = why_not_bound();
+    recorder::note_heap(OutsideHooks::in_hook(), heap.note);
+  } else if (recording) {
+    start_heap();
+    heap.own_new = watched(Api::malloc) == Watch::on_and_new_may_be_pending;
+  }
+  return heap;
+}
+
+const char* value_of(const char* const* environment, std::string_view name) noexcept {
+  for (; *environment != nullptr; ++environment) {
+    const std::string_view variable{*environment};
+    if (variable.starts_with(name) && variable.size() > name.size() && variable[name.size()] == '=')
+      return *environment + name.size() + 1;
+  }
+  return nullptr;
+}
+
+void print(std::initializer_list<std::string_view> parts) noexcept {
+  for (const std::string_view part : parts) system::call(SYS_write, 2, part.data(), part.size());
+}
+
+std::string_view off_reason(const Options& options) noexcept {
+  if (::getauxval(AT_SECURE) != 0)
+    return "the program is privileged (setuid, setgid or capabilities)";
+  if (options.mode == Mode::off) return "OOMREC_MODE=off";
+  return {};
+}
+
+[[gnu::constructor]] void start(int, char**, char** environment) noexcept {
+  if (gnu_get_libc_version == nullptr) return;  // and it has passed no arguments
+  const KeepErrno keep;
+  environ = environment;  // as libc itself is about to set it
+  resolve_next();
+  Dl_info self;
+  const char* const library_path =
+      ::dladdr(reinterpret_cast<const void*>(&start), &self) != 0 ? self.dli_fname : "";
+
+  OptionProblem problem;
+  const Options options = read_options(environment, problem);
+  const std::string_view off = off_reason(options);
+  if (off.empty() && problem.variable != nullptr && !options.quiet)
+    print({"oomrec: ", problem.variable, "=", problem.value, " is ignored: expected ",
+           accepted_by(problem.variable), "\n"});
+  const bool recording = off.empty() && recorder::start(options);
+  const HeapState heap = observe_heap(recording);
+  if (off.empty()) start_exec(options.children, library_path);
+  if (recording) start_exit();
+  if (const char* const path = value_of(environment, "OOMREC_INFO");
+      path != nullptr && ::getauxval(AT_SECURE) == 0) {
+    write_info(path, options, heap, recording, off, library_path);
+    ::_exit(0);
+  }
+}
+
+}  // namespace
+}  // namespace oomrec::shim
