@@ -1,0 +1,28 @@
+// A call tree over what stacks held: inverted (from who allocated to who called it) or top-down.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "tools/analysis/stacks.h"
+
+namespace oomrec::tools {
+
+struct TreeNode {
+  PlaceId place = 0;  // 0: the root
+  std::uint64_t bytes = 0;
+  std::uint64_t count = 0;
+  std::vector<TreeNode> children;  // the largest first
+};
+
+struct TreeBounds {
+  unsigned max_depth = 512;
+  double min_share = 0;  // of the root's bytes; smaller branches are left out
+  bool top_down = false;
+};
+
+// Only branches within the bounds are ever built, so that the cost is that of what is shown.
+TreeNode call_tree(const std::vector<StackFigures>& rows, const Stacks& stacks,
+                   const TreeBounds& bounds);
+
+}  // namespace oomrec::tools

@@ -1,0 +1,188 @@
+#include "tools/analysis/recording.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include "tools/error.h"
+#include "tools/text.h"
+
+namespace oomrec::tools {
+namespace {
+
+using session::TableId;
+
+constexpr std::uint64_t kMostBytes = session::kMaxSegments * session::kSegmentBytes;
+constexpr std::uint64_t kBlockBytes = std::uint64_t{1} << 20;
+
+class File {
+ public:
+  explicit File(const std::filesystem::path& path)
+      : descriptor_(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY)) {
+    struct stat status {};
+    if (descriptor_ < 0 || fstat(descriptor_, &status) != 0) {
+      throw Error{
+          Exit::bad_input,
+          fmt::format("{} cannot be read: {}", printable(path.string()), std::strerror(errno)),
+          "`oomrec ls` lists the bundles of a directory."};
+    }
+    if (!S_ISREG(status.st_mode)) {
+      throw Error{Exit::bad_input, fmt::format("{} is no recording", printable(path.string())),
+                  "Give a bundle's directory, or the recording.oomrec in it."};
+    }
+    bytes_ = std::min(static_cast<std::uint64_t>(status.st_size), kMostBytes);
+  }
+  ~File() {
+    if (descriptor_ >= 0) close(descriptor_);
+  }
+  File(const File&) = delete;
+  File& operator=(const File&) = delete;
+
+  std::uint64_t bytes() const { return bytes_; }
+
+  // Copies what is not a hole; holes read as zero.
+  void read_into(std::byte* to) const {
+    std::uint64_t at = 0;
+    while (at < bytes_) {
+      const off_t data = lseek(descriptor_, static_cast<off_t>(at), SEEK_DATA);
+      if (data < 0 && errno == ENXIO) return;
+      if (data > 0) at = static_cast<std::uint64_t>(data);
+      if (at >= bytes_) return;
+      const ssize_t got =
+          pread(descriptor_, to + at, std::min(kBlockBytes, bytes_ - at), static_cast<off_t>(at));
+      if (got < 0 && errno == EINTR) continue;
+      if (got <= 0) return;
+      at += static_cast<std::uint64_t>(got);
+    }
+  }
+
+ private:
+  int descriptor_;
+  std::uint64_t bytes_ = 0;
+};
+
+std::string problem_text(const session::View& view) {
+  switch (view.problem()) {
+    case session::Problem::none:
+      return {};
+    case session::Problem::too_short:
+      return "is too short for a recording";
+    case session::Problem::not_a_session:
+      return "is not a recording of oomrec";
+    case session::Problem::newer_format:
+      return fmt::format("has format {}; this oomrec reads up to {}", view.format(),
+                         session::kVersion);
+    case session::Problem::unfinished:
+      return "was never finished: its process died while it began";
+    case session::Problem::damaged:
+      return "is damaged: its header contradicts itself";
+  }
+  return "cannot be read";
+}
+
+const char* problem_advice(session::Problem problem) {
+  switch (problem) {
+    case session::Problem::newer_format:
+      return "Read it with the oomrec that recorded it: metadata.json names the version.";
+    case session::Problem::unfinished:
+      return "There is nothing in it; remove it.";
+    default:
+      return "Was it copied whole? metadata.json and events.json beside it may still tell.";
+  }
+}
+
+}  // namespace
+
+Recording::Recording(const std::filesystem::path& file) : path_(file) {
+  const File source{file};
+  bytes_ = std::make_unique<std::byte[]>(source.bytes());
+  source.read_into(bytes_.get());
+  view_ = session::View{session::Bytes::contiguous(bytes_.get(), source.bytes())};
+  if (view_.problem() != session::Problem::none) {
+    throw Error{Exit::bad_input,
+                fmt::format("{} {}", printable(file.string()), problem_text(view_)),
+                problem_advice(view_.problem())};
+  }
+  if (header().file_bytes > source.bytes()) {
+    throw Error{Exit::bad_input,
+                fmt::format("{} is cut short: {} bytes of {}", printable(file.string()),
+                            source.bytes(), header().file_bytes),
+                problem_advice(session::Problem::damaged)};
+  }
+}
+
+std::vector<HolderFigures> Recording::holders() const {
+  std::vector<HolderFigures> rows;
+  const std::uint64_t count = view_.count(TableId::holders);
+  rows.reserve(count);
+  session::Holder holder{};
+  for (std::uint64_t i = 1; i < count; ++i) {
+    if (!view_.read(TableId::holders, i, holder) || holder.space >= kSpaceCount) continue;
+    HolderFigures row;
+    row.node = holder.node;
+    row.space = static_cast<Space>(holder.space);
+    row.api = static_cast<Api>(holder.api);
+    row.estimated = (holder.flags & session::kHolderEstimated) != 0;
+    row.live_bytes = holder.live_bytes;
+    row.live_count = holder.live_count;
+    row.total_bytes = holder.total_bytes;
+    row.total_count = holder.total_count;
+    const bool changed_since = holder.peak_epoch == header().spaces[holder.space].peak_epoch;
+    row.peak_bytes = changed_since ? holder.peak_bytes.load() : row.live_bytes;
+    row.peak_count = changed_since ? holder.peak_count.load() : row.live_count;
+    rows.push_back(row);
+  }
+  return rows;
+}
+
+std::vector<std::string> Recording::arguments() const {
+  std::vector<std::string> words;
+  std::string_view line = view_.string(header().command_line);
+  if (line.ends_with('\0')) line.remove_suffix(1);
+  if (line.empty()) return words;
+  for (const std::string_view word : split(line, '\0')) words.emplace_back(word);
+  return words;
+}
+
+Mode Recording::mode_now() const {
+  const auto mode = header().mode_now.load();
+  return mode < kModeNames.size() ? static_cast<Mode>(mode) : Mode::sampled;
+}
+
+std::uint64_t Recording::realtime_of(std::uint64_t monotonic_ns) const {
+  return header().start_realtime_ns + (monotonic_ns - header().start_monotonic_ns);
+}
+
+std::uint64_t Recording::live_bytes(Space space) const {
+  return static_cast<std::uint64_t>(std::max<std::int64_t>(0, view_.totals(space).live_bytes));
+}
+
+std::uint64_t Recording::peak_bytes(Space space) const {
+  const std::uint64_t published = header().spaces[static_cast<std::size_t>(space)].peak_bytes;
+  return std::max(published, live_bytes(space));
+}
+
+std::uint64_t Recording::peak_bytes() const {
+  std::uint64_t peak = 0;
+  std::uint64_t now = 0;
+  for (std::size_t i = 0; i < kSpaceCount; ++i) {
+    peak = std::max(peak, peak_bytes(static_cast<Space>(i)));
+    now += live_bytes(static_cast<Space>(i));
+  }
+  peak = std::max(peak, now);
+  session::Point point{};
+  for (std::uint64_t i = 1; i < view_.count(TableId::points); ++i) {
+    if (!view_.read(TableId::points, i, point)) continue;
+    std::uint64_t sum = 0;
+    for (std::size_t space = 0; space < kSpaceCount; ++space) sum += point.live_bytes[space];
+    peak = std::max(peak, sum);
+  }
+  return peak;
+}
+
+}  // namespace oomrec::tools

@@ -1,0 +1,59 @@
+// A recording in memory: a bundle's recording.oomrec, or the session of a process, alive or dead.
+//
+// The file is copied, so that one that is cut or changed under us costs nothing but its own sense;
+// it is at most kMaxSegments × kSegmentBytes long. Whatever is read through view() is checked
+// there.
+#pragma once
+
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "recorder/session/view.h"
+
+namespace oomrec::tools {
+
+// A stack with what it held. Bytes are bytes asked for.
+struct HolderFigures {
+  std::uint32_t node = 0;
+  Space space = Space::heap;
+  Api api = Api::none;
+  bool estimated = false;
+  std::uint64_t live_bytes = 0, live_count = 0;
+  std::uint64_t peak_bytes = 0, peak_count = 0;  // when the space was largest
+  std::uint64_t total_bytes = 0, total_count = 0;
+};
+
+class Recording {
+ public:
+  // Throws Error with bad_input when there is no such file or no session in it.
+  explicit Recording(const std::filesystem::path& file);
+
+  const session::View& view() const { return view_; }
+  const session::Header& header() const { return view_.header(); }
+  const std::filesystem::path& path() const { return path_; }
+
+  std::vector<HolderFigures> holders() const;
+
+  // Header::command_line, taken apart.
+  std::vector<std::string> arguments() const;
+  std::string text(session::StringId id) const { return std::string{view_.string(id)}; }
+  Mode mode_now() const;
+  bool estimated() const { return mode_now() == Mode::sampled; }
+
+  // Realtime of a moment of the session's clock, in nanoseconds since 1970.
+  std::uint64_t realtime_of(std::uint64_t monotonic_ns) const;
+
+  // High-water mark of the process: the highest of all points of the time line, and of now.
+  std::uint64_t peak_bytes() const;
+  std::uint64_t peak_bytes(Space space) const;
+  std::uint64_t live_bytes(Space space) const;
+
+ private:
+  std::filesystem::path path_;
+  std::unique_ptr<std::byte[]> bytes_;
+  session::View view_;
+};
+
+}  // namespace oomrec::tools

@@ -1,0 +1,59 @@
+// The stacks of a recording by name: a trie of places, so that stacks that read alike are one.
+//
+// Made as it is asked for: only stacks of holders somebody looks at are named. Millions of nodes
+// cost one vector and one hash look-up each.
+#pragma once
+
+#include <cstdint>
+#include <unordered_map>
+#include <vector>
+
+#include "tools/symbolize/places.h"
+
+namespace oomrec::tools {
+
+using StackId = std::uint32_t;  // 0: the empty stack
+
+class Stacks {
+ public:
+  Stacks(const Recording& recording, Places& places);
+
+  // The named stack of a node of the recording.
+  StackId of_node(std::uint32_t node);
+
+  StackId parent(StackId stack) const { return entries_[stack].parent; }  // one frame further out
+  PlaceId innermost(StackId stack) const { return entries_[stack].place; }
+  std::size_t size() const { return entries_.size(); }  // parents have lower numbers
+
+  std::vector<PlaceId> places(StackId stack) const;  // innermost first
+
+ private:
+  struct Entry {
+    StackId parent;
+    PlaceId place;
+  };
+  StackId child(StackId parent, PlaceId place);
+
+  const Recording& recording_;
+  Places& places_;
+  std::vector<Entry> entries_;
+  std::unordered_map<std::uint64_t, StackId> children_;  // parent and place
+  std::vector<StackId> of_node_;
+  std::vector<bool> known_;
+};
+
+// A named stack with what it held, in one space.
+struct StackFigures {
+  StackId stack = 0;
+  Space space = Space::heap;
+  bool estimated = false;
+  std::uint64_t bytes = 0;
+  std::uint64_t count = 0;
+};
+
+enum class At : std::uint8_t { end, peak, ever };  // held at the end, at the peak, allocated ever
+
+// Holders by named stack and space, the largest first; those that hold nothing left out.
+std::vector<StackFigures> merged(const std::vector<HolderFigures>& holders, Stacks& stacks, At at);
+
+}  // namespace oomrec::tools

@@ -1,0 +1,112 @@
+#include "tools/analysis/statistics.h"
+
+#include <algorithm>
+#include <array>
+#include <unordered_map>
+
+#include "recorder/bundle/own_code.h"
+
+namespace oomrec::tools {
+namespace {
+
+using session::TableId;
+
+// Libraries whose functions ask for others, and namespaces of the C++ library, inlined anywhere.
+bool is_plumbing(const Place& place, const Places& places) {
+  static constexpr std::array<std::string_view, 9> kLibraries = {
+      "libc.so",     "libc-2",      "libstdc++",   "libc++",   "ld-linux",
+      "libjemalloc", "libtcmalloc", "libmimalloc", "liboomrec"};
+  static constexpr std::array<std::string_view, 6> kFunctions = {
+      "std::", "__gnu_cxx::", "operator new", "void std::", "void* std::", "void* __gnu_cxx::"};
+  const std::string path = places.module_path(place);
+  const std::string_view name = std::string_view{path}.substr(path.rfind('/') + 1);
+  const auto begins = [](std::string_view text) {
+    return [text](std::string_view word) { return text.starts_with(word); };
+  };
+  return std::any_of(kLibraries.begin(), kLibraries.end(), begins(name)) ||
+         std::any_of(kFunctions.begin(), kFunctions.end(), begins(place.function));
+}
+
+void add_sizes_and_apis(const Recording& recording, Statistics& statistics) {
+  std::array<SizeBucket, session::kSizeBuckets> sizes{};
+  std::array<ApiFigures, kApiCount> apis{};
+  session::Lane lane{};
+  for (std::uint64_t i = 1; i < recording.view().count(TableId::lanes); ++i) {
+    if (!recording.view().read(TableId::lanes, i, lane)) continue;
+    for (std::size_t bucket = 0; bucket < sizes.size(); ++bucket) {
+      sizes[bucket].count += lane.sizes[bucket].count;
+      sizes[bucket].bytes += lane.sizes[bucket].bytes;
+    }
+    for (std::size_t api = 0; api < apis.size(); ++api) {
+      apis[api].count += lane.apis[api].count;
+      apis[api].bytes += lane.apis[api].bytes;
+    }
+  }
+  for (std::size_t bucket = 0; bucket < sizes.size(); ++bucket) {
+    sizes[bucket].from = bucket == 0 ? 0 : std::uint64_t{1} << (bucket - 1);
+    sizes[bucket].to = std::uint64_t{1} << bucket;
+  }
+  const auto used = [](const SizeBucket& bucket) { return bucket.count != 0; };
+  const auto first = std::find_if(sizes.begin(), sizes.end(), used);
+  const auto last = std::find_if(sizes.rbegin(), sizes.rend(), used).base();
+  if (first < last) statistics.sizes.assign(first, last);
+  for (std::size_t api = 0; api < apis.size(); ++api) {
+    apis[api].api = static_cast<Api>(api);
+    if (apis[api].count != 0) statistics.apis.push_back(apis[api]);
+  }
+  std::sort(statistics.apis.begin(), statistics.apis.end(),
+            [](const ApiFigures& a, const ApiFigures& b) { return a.count > b.count; });
+}
+
+}  // namespace
+
+PlaceId subject_of(const std::vector<PlaceId>& stack, const Places& places) {
+  const auto is_python = [&](PlaceId id) { return places[id].kind == Place::Kind::python; };
+  const auto own_python = std::find_if(stack.begin(), stack.end(), [&](PlaceId id) {
+    return is_python(id) && bundle::is_programs_own(places[id].file);
+  });
+  if (own_python != stack.end()) return *own_python;
+  const auto python = std::find_if(stack.begin(), stack.end(), is_python);
+  if (python != stack.end()) return *python;
+  const auto own = std::find_if(stack.begin(), stack.end(), [&](PlaceId id) {
+    return !places[id].function.empty() && !is_plumbing(places[id], places);
+  });
+  if (own != stack.end()) return *own;
+  return stack.empty() ? 0 : stack.front();
+}
+
+Statistics statistics_of(const Recording& recording, Stacks& stacks, const Places& places) {
+  Statistics statistics;
+  statistics.estimated = recording.estimated();
+  statistics.peak_bytes = recording.peak_bytes();
+  for (std::size_t i = 0; i < kSpaceCount; ++i) {
+    const session::View::Totals totals = recording.view().totals(static_cast<Space>(i));
+    statistics.total_allocated_bytes += totals.allocated_bytes;
+    statistics.total_allocations += totals.allocated_count;
+    statistics.live_bytes +=
+        static_cast<std::uint64_t>(std::max<std::int64_t>(0, totals.live_bytes));
+    statistics.live_count +=
+        static_cast<std::uint64_t>(std::max<std::int64_t>(0, totals.live_count));
+  }
+  std::unordered_map<PlaceId, FunctionFigures> functions;
+  for (const StackFigures& row : merged(recording.holders(), stacks, At::ever)) {
+    const PlaceId place = subject_of(stacks.places(row.stack), places);
+    FunctionFigures& function = functions[place];
+    function.place = place;
+    function.bytes += row.bytes;
+    function.count += row.count;
+  }
+  for (const auto& [place, function] : functions) statistics.by_bytes.push_back(function);
+  statistics.by_count = statistics.by_bytes;
+  const auto by = [](std::uint64_t FunctionFigures::*figure) {
+    return [figure](const FunctionFigures& a, const FunctionFigures& b) {
+      return a.*figure != b.*figure ? a.*figure > b.*figure : a.place < b.place;
+    };
+  };
+  std::sort(statistics.by_bytes.begin(), statistics.by_bytes.end(), by(&FunctionFigures::bytes));
+  std::sort(statistics.by_count.begin(), statistics.by_count.end(), by(&FunctionFigures::count));
+  add_sizes_and_apis(recording, statistics);
+  return statistics;
+}
+
+}  // namespace oomrec::tools

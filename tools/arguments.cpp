@@ -1,0 +1,151 @@
+#include "tools/arguments.h"
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+
+#include "tools/terminal.h"
+#include "tools/text.h"
+
+namespace oomrec::tools {
+struct Arguments::State {
+  struct Row {
+    std::string name;  // "--limit"
+    std::string type;  // "SIZE"; empty: a flag
+    std::string help;
+  };
+
+  std::string command, usage, summary, examples;
+  std::vector<Row> rows;
+  std::vector<Row> positionals;
+  std::vector<std::string>* rest = nullptr;
+  CLI::App app;
+
+  bool takes_value(std::string_view word) const {
+    return std::any_of(rows.begin(), rows.end(),
+                       [&](const Row& row) { return row.name == word && !row.type.empty(); });
+  }
+
+  // Where the program's own words begin.
+  std::size_t rest_begins(const std::vector<std::string>& words) const {
+    std::size_t i = 0;
+    while (i < words.size() && words[i] != "--" && words[i].starts_with("-")) {
+      i += takes_value(words[i]) ? 2 : 1;
+    }
+    return std::min(i, words.size());
+  }
+
+  std::string advice(const std::vector<std::string>& words) const {
+    std::vector<std::string_view> names = {"--help"};
+    for (const Row& row : rows) names.push_back(row.name);
+    for (const std::string& word : words) {
+      const std::string_view name = std::string_view{word}.substr(0, word.find('='));
+      if (!name.starts_with("--") || std::find(names.begin(), names.end(), name) != names.end()) {
+        continue;
+      }
+      const std::string_view meant = nearest(name, names);
+      if (!meant.empty()) return fmt::format("Did you mean {}?", meant);
+    }
+    return fmt::format("`oomrec {} --help` lists the options.", command);
+  }
+};
+
+Arguments::Arguments(std::string_view command, std::string_view usage, std::string_view summary,
+                     std::string_view examples)
+    : state_(std::make_unique<State>()) {
+  state_->command = command;
+  state_->usage = usage;
+  state_->summary = summary;
+  state_->examples = examples;
+  state_->app.set_help_flag();
+}
+
+Arguments::~Arguments() = default;
+
+void Arguments::flag(const std::string& name, bool& value, const std::string& help) {
+  state_->app.add_flag(name, value);
+  state_->rows.push_back({name, "", help});
+}
+
+void Arguments::option(const std::string& name, const std::string& type, std::string& value,
+                       const std::string& help) {
+  state_->app.add_option(name, value);
+  state_->rows.push_back({name, type, help});
+}
+
+void Arguments::option(const std::string& name, const std::string& type, double& value,
+                       const std::string& help) {
+  state_->app.add_option(name, value)->check(CLI::NonNegativeNumber);
+  state_->rows.push_back({name, type, help});
+}
+
+void Arguments::option(const std::string& name, const std::string& type, unsigned& value,
+                       const std::string& help) {
+  state_->app.add_option(name, value);
+  state_->rows.push_back({name, type, help});
+}
+
+void Arguments::choice(const std::string& name, const std::string& type, std::string& value,
+                       const std::vector<std::string>& words, const std::string& help) {
+  state_->app.add_option(name, value)->check(CLI::IsMember(words));
+  state_->rows.push_back({name, type, fmt::format("{}: {}", help, fmt::join(words, ", "))});
+}
+
+void Arguments::positional(const std::string& name, std::string& value, const std::string& help) {
+  state_->app.add_option(name, value);
+  state_->positionals.push_back({name, "", help});
+}
+
+void Arguments::rest(const std::string& name, std::vector<std::string>& words,
+                     const std::string& help) {
+  state_->rest = &words;
+  state_->positionals.push_back({name, "", help});
+}
+
+bool Arguments::parse(const std::vector<std::string>& words, Exit bad_input) {
+  std::vector<std::string> ours = words;
+  if (state_->rest != nullptr) {
+    const auto begin = static_cast<std::ptrdiff_t>(state_->rest_begins(words));
+    ours.resize(static_cast<std::size_t>(begin));
+    state_->rest->assign(words.begin() + begin, words.end());
+    if (!state_->rest->empty() && state_->rest->front() == "--") {
+      state_->rest->erase(state_->rest->begin());
+    }
+  }
+  if (std::find(ours.begin(), ours.end(), "--help") != ours.end() ||
+      std::find(ours.begin(), ours.end(), "-h") != ours.end()) {
+    fmt::print("{}", help());
+    return false;
+  }
+  try {
+    std::vector<std::string> reversed(ours.rbegin(), ours.rend());
+    state_->app.parse(reversed);
+  } catch (const CLI::ParseError& error) {
+    throw Error{bad_input, printable(error.what()), state_->advice(ours)};
+  }
+  return true;
+}
+
+bool Arguments::given(const std::string& name) const { return state_->app.count(name) != 0; }
+
+std::string Arguments::help() const {
+  std::vector<std::pair<std::string, std::string>> lines;
+  std::size_t widest = std::string_view{"--help"}.size();
+  for (const auto* rows : {&state_->positionals, &state_->rows}) {
+    for (const State::Row& row : *rows) {
+      lines.emplace_back(row.type.empty() ? row.name : row.name + " " + row.type, row.help);
+      widest = std::max(widest, lines.back().first.size());
+    }
+  }
+  lines.emplace_back("--help", "this page");
+
+  std::string text = fmt::format("usage: oomrec {} {}\n\n{}\n\n", state_->command, state_->usage,
+                                 wrap(state_->summary, kColumns, 0));
+  for (const auto& [name, help] : lines) {
+    text += fmt::format("  {:<{}}  {}\n", name, widest, wrap(help, kColumns, widest + 4));
+  }
+  return text + fmt::format("\nexamples:\n{}", state_->examples);
+}
+
+}  // namespace oomrec::tools

@@ -1,0 +1,49 @@
+// The words after a subcommand: flags, options, what is left. A thin cover over CLI11, so that one
+// file alone compiles it and every command answers --help and a mistake in the same way.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "tools/error.h"
+
+namespace oomrec::tools {
+
+class Arguments {
+ public:
+  // `usage` follows "oomrec COMMAND"; `examples` are whole lines, shown by --help as they are.
+  Arguments(std::string_view command, std::string_view usage, std::string_view summary,
+            std::string_view examples);
+  ~Arguments();
+  Arguments(const Arguments&) = delete;
+  Arguments& operator=(const Arguments&) = delete;
+
+  void flag(const std::string& name, bool& value, const std::string& help);
+  void option(const std::string& name, const std::string& type, std::string& value,
+              const std::string& help);
+  void option(const std::string& name, const std::string& type, double& value,
+              const std::string& help);
+  void option(const std::string& name, const std::string& type, unsigned& value,
+              const std::string& help);
+  void choice(const std::string& name, const std::string& type, std::string& value,
+              const std::vector<std::string>& words, const std::string& help);
+  void positional(const std::string& name, std::string& value, const std::string& help);
+
+  // From the first word that is no flag on, or from "--" on, all belongs to `words`.
+  void rest(const std::string& name, std::vector<std::string>& words, const std::string& help);
+
+  // False: --help was asked for and printed. A mistake is an Error with `bad_input`.
+  bool parse(const std::vector<std::string>& words, Exit bad_input = Exit::bad_input);
+
+  bool given(const std::string& name) const;
+  std::string help() const;
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace oomrec::tools

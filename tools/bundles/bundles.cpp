@@ -1,0 +1,111 @@
+#include "tools/bundles/bundles.h"
+
+#include <glob.h>
+
+#include <algorithm>
+#include <cstdlib>
+
+#include "recorder/session/view.h"
+#include "tools/analysis/recording.h"
+#include "tools/bundles/outcome.h"
+#include "tools/error.h"
+#include "tools/text.h"
+
+namespace oomrec::tools {
+namespace {
+
+namespace fs = std::filesystem;
+
+// "/var/oom/%h/%p" as a pattern of the shell: "/var/oom/*/*". What the shell would expand is
+// quoted.
+std::string glob_pattern(const std::string& text) {
+  std::string pattern;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    if (text[i] == '%' && i + 1 < text.size()) {
+      pattern += text[++i] == '%' ? "%" : "*";
+    } else {
+      if (std::string_view{"*?[\\"}.find(text[i]) != std::string_view::npos) pattern += '\\';
+      pattern += text[i];
+    }
+  }
+  return pattern;
+}
+
+std::uint64_t bytes_of(const fs::path& bundle) {
+  std::uint64_t bytes = 0;
+  std::error_code error;
+  for (fs::directory_iterator at{bundle, error}, end; !error && at != end; at.increment(error)) {
+    std::error_code ignored;
+    const std::uintmax_t size = fs::file_size(at->path(), ignored);
+    if (!ignored) bytes += size;
+  }
+  return bytes;
+}
+
+}  // namespace
+
+std::vector<fs::path> dump_directories() {
+  const char* named = std::getenv("OOMREC_DUMP_DIR");
+  const std::string text = named != nullptr && *named != '\0' ? named : "oom_dumps";
+  std::vector<fs::path> directories;
+  glob_t found{};
+  if (glob(glob_pattern(fs::absolute(text).string()).c_str(), 0, nullptr, &found) == 0) {
+    for (std::size_t i = 0; i < found.gl_pathc; ++i) {
+      std::error_code error;
+      if (fs::is_directory(found.gl_pathv[i], error)) directories.emplace_back(found.gl_pathv[i]);
+    }
+  }
+  globfree(&found);
+  if (directories.empty() && text.find('%') == std::string::npos) {
+    directories.push_back(fs::absolute(text).lexically_normal());
+  }
+  return directories;
+}
+
+BundleSummary summary_of(const fs::path& bundle) {
+  BundleSummary summary;
+  summary.path = fs::absolute(bundle).lexically_normal();
+  if (!summary.path.has_filename()) summary.path = summary.path.parent_path();
+  const Json manifest = read_json(bundle / "manifest.json");
+  const Json metadata = read_json(bundle / "metadata.json");
+  summary.created_at_utc = text_of(manifest, "created_at_utc").value_or("");
+  summary.trigger = text_of(manifest, "reason").value_or("");
+  summary.outcome = text_of(metadata, "outcome").value_or("");
+  summary.open = summary.outcome == name_of(OutcomeKind::running);
+  summary.verdict = text_of(member(metadata, "verdict"), "code").value_or("");
+  summary.bytes = bytes_of(bundle);
+  try {
+    const Recording recording{bundle / kRecordingName};
+    summary.pid = static_cast<std::uint64_t>(recording.header().pid);
+    summary.outcome =
+        outcome_now(summary.outcome, recording.header(), time_of_text(summary.created_at_utc));
+    const std::string executable = recording.text(recording.header().executable);
+    summary.program = executable.substr(executable.rfind('/') + 1);
+  } catch (const Error&) {
+    // Listed all the same: its JSON files may be whole.
+  }
+  return summary;
+}
+
+std::vector<BundleSummary> bundles_in(const std::vector<fs::path>& directories) {
+  std::vector<BundleSummary> bundles;
+  for (const fs::path& directory : directories) {
+    std::error_code error;
+    for (fs::directory_iterator at{directory, error}, end; !error && at != end;
+         at.increment(error)) {
+      std::error_code ignored;
+      const bool hidden = at->path().filename().native().starts_with('.');
+      if (!hidden && fs::is_regular_file(at->path() / "manifest.json", ignored)) {
+        bundles.push_back(summary_of(at->path()));
+      }
+    }
+  }
+  std::sort(bundles.begin(), bundles.end(), [](const BundleSummary& a, const BundleSummary& b) {
+    // Within a second the number at the name's end decides.
+    return a.created_at_utc != b.created_at_utc ? a.created_at_utc > b.created_at_utc
+                                                : a.path > b.path;
+  });
+  return bundles;
+}
+
+}  // namespace oomrec::tools

@@ -1,0 +1,33 @@
+// Where bundles are, and what stands on their outside.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "tools/json.h"
+
+namespace oomrec::tools {
+
+struct BundleSummary {
+  std::filesystem::path path;                                      // absolute
+  std::string created_at_utc, trigger, verdict, outcome, program;  // empty: unknown
+  bool open = false;                                               // nobody completed the outcome
+  std::uint64_t pid = 0;                                           // 0: unknown
+  std::uint64_t bytes = 0;
+};
+
+// The dump directories of OOMREC_DUMP_DIR, or ./oom_dumps. Where the variable holds % it is a
+// pattern, and stands for every directory it may have become and that is there; else the directory
+// may be yet to be made. Absolute.
+std::vector<std::filesystem::path> dump_directories();
+
+// Bundles of these directories, the newest first. A directory without a manifest is none.
+std::vector<BundleSummary> bundles_in(const std::vector<std::filesystem::path>& directories);
+
+BundleSummary summary_of(const std::filesystem::path& bundle);
+
+inline constexpr const char* kRecordingName = "recording.oomrec";
+
+}  // namespace oomrec::tools

@@ -1,0 +1,271 @@
+#include "tools/bundles/orphans.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <chrono>
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+#include <thread>
+
+#include "recorder/bundle/bundle.h"
+#include "recorder/options.h"
+#include "recorder/session/places.h"
+#include "tools/analysis/recording.h"
+#include "tools/bundles/bundles.h"
+#include "tools/bundles/outcome.h"
+#include "tools/error.h"
+#include "tools/log.h"
+#include "tools/text.h"
+
+namespace oomrec::tools {
+namespace {
+
+namespace fs = std::filesystem;
+using session::State;
+using session::TableId;
+
+constexpr std::uint64_t kWorthKeepingBytes = std::uint64_t{16} << 20;
+
+std::vector<fs::path> own_directories(const std::vector<fs::path>& dump_directories) {
+  std::vector<fs::path> directories;
+  std::vector<std::string> dumps = {""};
+  for (const fs::path& dump : dump_directories) dumps.push_back(dump.string());
+  for (const std::string& dump : dumps) {
+    session::Wishes wishes;
+    wishes.session_directory = std::getenv("OOMREC_SESSION_DIR");
+    wishes.dump_directory = dump.c_str();
+    for (int place = 0; place < static_cast<int>(session::Place::count_); ++place) {
+      char buffer[4096];
+      system::Text path{buffer};
+      if (session::directory_in(static_cast<session::Place>(place), wishes, path)) {
+        directories.emplace_back(fs::path{path.c_str()}.lexically_normal());
+      }
+    }
+  }
+  std::sort(directories.begin(), directories.end());
+  directories.erase(std::unique(directories.begin(), directories.end()), directories.end());
+  return directories;
+}
+
+// A file of ours, opened without following a link; the lock of who recovers it is on this.
+class OwnFile {
+ public:
+  explicit OwnFile(const fs::path& path)
+      : descriptor_(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK)) {}
+  ~OwnFile() {
+    if (descriptor_ >= 0) close(descriptor_);
+  }
+  OwnFile(const OwnFile&) = delete;
+  OwnFile& operator=(const OwnFile&) = delete;
+
+  bool ours() const {
+    struct stat status {};
+    return descriptor_ >= 0 && fstat(descriptor_, &status) == 0 && S_ISREG(status.st_mode) &&
+           status.st_uid == geteuid() && status.st_nlink != 0;
+  }
+
+  // Nobody else has it, and nobody has finished with it meanwhile.
+  bool claim() const { return flock(descriptor_, LOCK_EX | LOCK_NB) == 0 && ours(); }
+
+  bool read_header(session::Header& header) const {
+    const ssize_t got = pread(descriptor_, static_cast<void*>(&header), sizeof header, 0);
+    return got == static_cast<ssize_t>(sizeof header) && header.magic == session::kMagic;
+  }
+
+ private:
+  int descriptor_;
+};
+
+std::uint64_t held_bytes(const Recording& recording) {
+  std::uint64_t bytes = 0;
+  for (std::size_t i = 0; i < kSpaceCount; ++i)
+    bytes += recording.live_bytes(static_cast<Space>(i));
+  return bytes;
+}
+
+// The latest refusal that is no probe: the one that was repeated last.
+bool last_refusal(const session::View& view, std::uint32_t& index, session::Failure& failure) {
+  index = 0;
+  session::Failure entry{};
+  for (std::uint64_t i = 1; i < view.count(TableId::failures); ++i) {
+    if (!view.read(TableId::failures, i, entry) || (entry.flags & session::kFailureProbe) != 0)
+      continue;
+    if (index != 0 && entry.last_ns.load() < failure.last_ns.load()) continue;
+    index = static_cast<std::uint32_t>(i);
+    view.read(TableId::failures, i, failure);
+  }
+  return index != 0;
+}
+
+// A bundle tells it: the refusal itself, not one more that came when the program had recovered.
+bool is_told(const session::Failure& failure) {
+  return failure.bundle != 0 && failure.last_ns.load() < failure.time_ns + kFollowsWithinNs;
+}
+
+State state_of(const session::View& view) { return static_cast<State>(view.header().state.load()); }
+
+// A bundle may be renamed into place by its process' helper after that process was killed.
+constexpr int kLooksForBundle = 100;
+constexpr auto kBetweenLooks = std::chrono::milliseconds{20};
+
+// The bundles that the same process wrote, the newest first.
+std::vector<BundleSummary> bundles_of(const Recording& orphan, const fs::path& directory) {
+  std::vector<BundleSummary> own;
+  for (BundleSummary& bundle : bundles_in({directory})) {
+    if (bundle.pid != static_cast<std::uint64_t>(orphan.header().pid)) continue;
+    const Recording recorded{bundle.path / kRecordingName};
+    if (recorded.header().start_realtime_ns == orphan.header().start_realtime_ns)
+      own.push_back(std::move(bundle));
+  }
+  return own;
+}
+
+// The newest of them whose outcome is open.
+fs::path open_bundle_of(const Recording& orphan, const fs::path& directory) {
+  std::vector<BundleSummary> own = bundles_of(orphan, directory);
+  for (int look = 0; own.empty() && look < kLooksForBundle; ++look) {
+    std::error_code error;
+    if (!fs::is_directory(directory, error)) break;
+    std::this_thread::sleep_for(kBetweenLooks);
+    own = bundles_of(orphan, directory);
+  }
+  const auto open =
+      std::find_if(own.begin(), own.end(), [](const BundleSummary& bundle) { return bundle.open; });
+  return open != own.end() ? open->path : fs::path{};
+}
+
+End end_of(const Recording& orphan, const End& known) {
+  if (known.outcome != OutcomeKind::unknown || state_of(orphan.view()) != State::exited)
+    return known;
+  const std::int32_t status = orphan.header().exit_status;
+  return status == 0 ? End{OutcomeKind::recovered, 0} : End{OutcomeKind::exited, status};
+}
+
+std::uint64_t count_setting(const char* variable, std::uint64_t standard) {
+  const char* text = std::getenv(variable);
+  return text != nullptr && *text != '\0' ? std::strtoull(text, nullptr, 10) : standard;
+}
+
+Recovered write_bundle(const Recording& orphan, const std::string& directory, const End& end) {
+  bundle::Cause cause;
+  cause.trigger = trigger_of(orphan.view());
+  session::Failure failure{};
+  if (cause.trigger != Trigger::killed) last_refusal(orphan.view(), cause.failure, failure);
+  cause.outcome = end.outcome;
+  cause.outcome_value = end.value;
+  cause.alive = false;
+  bundle::Destination destination{directory.c_str()};
+  destination.max_dumps = count_setting("OOMREC_MAX_DUMPS", destination.max_dumps);
+  destination.max_total_bytes =
+      count_setting("OOMREC_MAX_TOTAL_MB", destination.max_total_bytes >> 20) << 20;
+
+  const auto workspace = std::make_unique<bundle::Workspace>();
+  int error = 0;
+  const bundle::Result result =
+      bundle::write(OutsideHooks::in_hook(), orphan.view(), cause, destination, *workspace, error);
+  if (result == bundle::Result::written) return {Recovery::made, workspace->path, ""};
+  return {Recovery::left,
+          {},
+          fmt::format("no bundle could be written to {}: {}", printable(directory),
+                      std::strerror(error))};
+}
+
+}  // namespace
+
+std::vector<Session> sessions_of(const std::vector<fs::path>& dump_directories) {
+  std::vector<Session> sessions;
+  for (const fs::path& directory : own_directories(dump_directories)) {
+    if (!session::open_own_directory(directory.c_str(), false).is_open()) continue;
+    std::error_code error;
+    for (fs::directory_iterator at{directory, error}, end; !error && at != end;
+         at.increment(error)) {
+      const OwnFile file{at->path()};
+      const auto header = std::make_unique<session::Header>();
+      if (at->path().extension() != session::kFileSuffix || !file.ours() ||
+          !file.read_header(*header) ||
+          header->state.load() == static_cast<std::uint32_t>(State::starting)) {
+        continue;
+      }
+      sessions.push_back({at->path(), header->pid,
+                          session::life_of(*header) == session::Life::alive,
+                          access(directory.c_str(), W_OK) == 0});
+    }
+  }
+  return sessions;
+}
+
+Trigger trigger_of(const session::View& view) {
+  std::uint32_t index = 0;
+  session::Failure failure{};
+  if (!last_refusal(view, index, failure) || is_told(failure)) {
+    return session::life_of(view) == session::Life::alive ? Trigger::request : Trigger::killed;
+  }
+  const bool by_us = (failure.flags & session::kFailureRefused) != 0;
+  return by_us ? Trigger::soft_limit : Trigger::allocation_failed;
+}
+
+Recovered recover(const Session& orphan, const fs::path& only_into, const End& known) {
+  const OwnFile file{orphan.path};
+  if (orphan.alive || !orphan.writable || !file.ours() || !file.claim()) return {};
+  const Recording recording{orphan.path};
+  const std::string directory = recording.text(recording.header().dump_directory);
+  if (!directory.starts_with('/')) return {};
+  if (!only_into.empty() && fs::path{directory}.lexically_normal() != only_into.lexically_normal())
+    return {};
+
+  std::uint32_t index = 0;
+  session::Failure failure{};
+  const bool refused = last_refusal(recording.view(), index, failure);
+  const bool told = refused && is_told(failure);
+  const State state = state_of(recording.view());
+  const bool ended_itself = state != State::running;
+  const std::uint64_t refused_ns = failure.last_ns;
+  const std::uint64_t last_sign = std::max(recording.header().last_tick_ns.load(), refused_ns);
+  const bool follows = refused && (ended_itself || last_sign - refused_ns < kFollowsWithinNs);
+  const End end = end_of(recording, known);
+
+  Recovered result{Recovery::removed, {}, ""};
+  const fs::path open_bundle = told ? open_bundle_of(recording, directory) : fs::path{};
+  if (!open_bundle.empty()) {
+    const auto workspace = std::make_unique<bundle::Workspace>();
+    const End outcome = follows ? end : End{OutcomeKind::recovered, 0};
+    if (bundle::complete_outcome(OutsideHooks::in_hook(), open_bundle.c_str(), outcome.outcome,
+                                 outcome.value, *workspace)) {
+      result = {Recovery::completed, open_bundle, ""};
+    }
+  }
+  const bool untold = refused && !told;
+  const bool held_much = !ended_itself && held_bytes(recording) >= kWorthKeepingBytes;
+  if (untold || (held_much && !(told && follows))) result = write_bundle(recording, directory, end);
+  if (result.what != Recovery::left) unlink(orphan.path.c_str());
+  return result;
+}
+
+void recover_orphans(const std::vector<fs::path>& dump_directories) {
+  for (const Session& session : sessions_of(dump_directories)) {
+    if (session.alive) continue;
+    for (const fs::path& directory : dump_directories) {
+      try {
+        const Recovered recovered = recover(session, directory, {});
+        if (recovered.what == Recovery::made) {
+          remark(fmt::format("process {} is gone: its recording is now {}", session.pid,
+                             printable(recovered.bundle.string())));
+        }
+        if (!recovered.problem.empty()) remark(recovered.problem);
+        if (recovered.what != Recovery::left) break;
+      } catch (const Error& error) {
+        remark(error.what());
+      }
+    }
+  }
+}
+
+}  // namespace oomrec::tools

@@ -1,0 +1,57 @@
+// Orphans: sessions whose process is dead. Those worth keeping become bundles, the others go.
+//
+// Only files of our own in directories of our own are touched, and a bundle goes only where its own
+// session's owner, ourselves, wanted it. Who takes an orphan holds a lock on its file until it is
+// gone, so that two readers make one bundle, and a reader that dies leaves the orphan to the next.
+// Who may not write shows it as it is.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "recorder/session/view.h"
+
+namespace oomrec::tools {
+
+struct Session {
+  std::filesystem::path path;
+  std::int32_t pid = 0;
+  bool alive = false;
+  bool writable = false;  // may be removed
+};
+
+// Sessions of this user, in the directories that the recorder would choose with these dump
+// directories (docs/how-it-works.md).
+std::vector<Session> sessions_of(const std::vector<std::filesystem::path>& dump_directories);
+
+// What became of a process, where somebody waited for it.
+struct End {
+  OutcomeKind outcome = OutcomeKind::unknown;
+  std::int32_t value = 0;  // exit status or signal
+};
+
+enum class Recovery : std::uint8_t {
+  made,       // a bundle
+  completed,  // a bundle that its process had written itself
+  removed,    // nothing in it that anybody would want
+  left,       // ours it is not, somebody else is at it, or no bundle could be written
+};
+struct Recovered {
+  Recovery what = Recovery::left;
+  std::filesystem::path bundle;
+  std::string problem;  // why it was left, where that is worth a word
+};
+
+// Makes what is due of an orphan. `only_into`: leaves orphans of other dump directories alone;
+// empty: each goes to its own.
+Recovered recover(const Session& orphan, const std::filesystem::path& only_into, const End& end);
+
+// For the reading commands: recovers the orphans of these dump directories, and says so.
+void recover_orphans(const std::vector<std::filesystem::path>& dump_directories);
+
+// Why a bundle would be written of a recording that is in none.
+Trigger trigger_of(const session::View& view);
+
+}  // namespace oomrec::tools

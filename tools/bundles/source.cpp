@@ -1,0 +1,93 @@
+#include "tools/bundles/source.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "tools/bundles/bundles.h"
+#include "tools/bundles/orphans.h"
+#include "tools/bundles/outcome.h"
+#include "tools/error.h"
+#include "tools/text.h"
+
+namespace oomrec::tools {
+namespace {
+
+namespace fs = std::filesystem;
+using session::TableId;
+
+std::uint32_t last_failure(const session::View& view) {
+  session::Failure failure{};
+  for (std::uint64_t i = view.count(TableId::failures); i-- > 1;) {
+    const bool read = view.read(TableId::failures, i, failure);
+    if (read && (failure.flags & session::kFailureProbe) == 0) return static_cast<std::uint32_t>(i);
+  }
+  return 0;
+}
+
+fs::path newest_bundle() {
+  const std::vector<fs::path> directories = dump_directories();
+  recover_orphans(directories);
+  const std::vector<BundleSummary> bundles = bundles_in(directories);
+  if (!bundles.empty()) return bundles.front().path;
+  const std::string where = directories.empty() ? "./oom_dumps" : directories.front().string();
+  throw Error{Exit::nothing_found, fmt::format("there is no bundle in {}", printable(where)),
+              "Record a program: oomrec run -- PROGRAM; or name a bundle's directory."};
+}
+
+}  // namespace
+
+Source open_source(const std::string& argument) {
+  const fs::path path = argument.empty() ? newest_bundle() : fs::path{argument};
+  std::error_code error;
+  Source source;
+  fs::path file = path;
+  if (fs::is_directory(path, error)) {
+    source.bundle = fs::absolute(path).lexically_normal();
+    if (!source.bundle.has_filename()) source.bundle = source.bundle.parent_path();
+    file = source.bundle / kRecordingName;
+    if (!fs::exists(file, error)) {
+      throw Error{Exit::bad_input,
+                  fmt::format("{} holds no {}", printable(path.string()), kRecordingName),
+                  "Is it a bundle? `oomrec ls` lists those of a dump directory."};
+    }
+    source.manifest = read_json(source.bundle / "manifest.json");
+    source.metadata = read_json(source.bundle / "metadata.json");
+  }
+  source.recording = std::make_unique<Recording>(file);
+  source.places = std::make_unique<Places>(
+      *source.recording, source.bundle.empty()
+                             ? StoredSymbols{}
+                             : StoredSymbols::load(source.bundle / "symbols.json"));
+  return source;
+}
+
+Trigger Source::trigger() const {
+  if (const auto word = text_of(metadata, "reason")) {
+    const auto at = std::find(kTriggerNames.begin(), kTriggerNames.end(), *word);
+    if (at != kTriggerNames.end()) return static_cast<Trigger>(at - kTriggerNames.begin());
+  }
+  return trigger_of(recording->view());
+}
+
+std::string Source::outcome() const {
+  if (const auto word = text_of(metadata, "outcome")) {
+    const auto created = text_of(manifest, "created_at_utc").value_or("");
+    return outcome_now(*word, recording->header(), time_of_text(created));
+  }
+  return std::string{session::life_of(recording->view()) == session::Life::alive ? "running"
+                                                                                 : "unknown"};
+}
+
+std::uint32_t Source::failure() const {
+  if (!bundle.empty() && member(metadata, "request").is_null()) return 0;
+  const auto stored = number_of(metadata, "failure");
+  const bool there = stored && *stored < recording->view().count(TableId::failures);
+  return there ? static_cast<std::uint32_t>(*stored) : last_failure(recording->view());
+}
+
+bundle::Verdict Source::verdict() const {
+  return bundle::verdict_of(recording->view(), trigger(), failure());
+}
+
+}  // namespace oomrec::tools

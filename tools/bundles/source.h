@@ -1,0 +1,32 @@
+// What a reading command reads: a bundle, a recording alone, or the session of a process.
+#pragma once
+
+#include <filesystem>
+#include <memory>
+#include <string>
+
+#include "recorder/bundle/verdict.h"
+#include "tools/analysis/recording.h"
+#include "tools/json.h"
+#include "tools/symbolize/places.h"
+
+namespace oomrec::tools {
+
+struct Source {
+  std::filesystem::path bundle;  // empty: a recording without one
+  std::unique_ptr<Recording> recording;
+  Json manifest, metadata;  // empty objects without a bundle
+  std::unique_ptr<Places> places;
+
+  // From the metadata, or by the recording where there is none.
+  Trigger trigger() const;
+  std::string outcome() const;
+  std::uint32_t failure() const;  // entry in `failures`; 0: nothing was refused
+  bundle::Verdict verdict() const;
+};
+
+// `argument`: a bundle's directory, a recording, or empty: the newest bundle of the dump directory,
+// after recordings of dead processes there were made bundles. Throws Error.
+Source open_source(const std::string& argument);
+
+}  // namespace oomrec::tools

@@ -1,0 +1,43 @@
+// The subcommands of `oomrec`: one table, one file each.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "tools/error.h"
+
+namespace oomrec::tools {
+
+using Words = std::vector<std::string>;  // what follows the subcommand
+
+// Returns the exit code; `run` returns its program's.
+int run_command(const Words& words);
+int show_command(const Words& words);
+int stats_command(const Words& words);
+int tree_command(const Words& words);
+int ls_command(const Words& words);
+int recover_command(const Words& words);
+int dump_command(const Words& words);
+int info_command(const Words& words);
+
+struct Command {
+  std::string_view name;
+  int (*function)(const Words&);
+  std::string_view summary;
+};
+
+inline constexpr Command kCommands[] = {
+    {"run", run_command, "start a program with the recorder"},
+    {"show", show_command, "why a bundle was written, and who holds the memory"},
+    {"stats", stats_command, "totals, peak, largest functions, sizes, allocator functions"},
+    {"tree", tree_command, "who holds the memory, by caller"},
+    {"ls", ls_command, "the bundles of a directory"},
+    {"recover", recover_command, "make bundles of the recordings of dead processes"},
+    {"dump", dump_command, "write a bundle of a running process, unnoticed by it"},
+    {"info", info_command, "is a program recorded, and if not, why"},
+};
+
+constexpr int code(Exit exit) { return static_cast<int>(exit); }
+
+}  // namespace oomrec::tools

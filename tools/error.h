@@ -1,0 +1,36 @@
+// An error of the command line, in two lines: what happened, and what to do.
+//
+// main() catches Error once, prints both on stderr and returns the code. Nothing else in tools/
+// prints an error or calls exit().
+#pragma once
+
+#include <stdexcept>
+#include <string>
+#include <utility>
+
+namespace oomrec::tools {
+
+// Exit codes of every command but `run`, and those that `run` has of its own (as env and timeout).
+enum class Exit : int {
+  shown = 0,
+  nothing_found = 1,
+  bad_input = 2,
+  run_failed = 125,
+  run_not_executable = 126,
+  run_not_found = 127,
+};
+
+class Error : public std::runtime_error {
+ public:
+  Error(Exit code, const std::string& what_happened, std::string what_to_do)
+      : std::runtime_error(what_happened), code_(code), what_to_do_(std::move(what_to_do)) {}
+
+  Exit code() const noexcept { return code_; }
+  const std::string& what_to_do() const noexcept { return what_to_do_; }
+
+ private:
+  Exit code_;
+  std::string what_to_do_;
+};
+
+}  // namespace oomrec::tools

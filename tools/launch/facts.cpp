@@ -1,0 +1,141 @@
+#include "tools/launch/facts.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <csignal>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+
+#include "tools/error.h"
+#include "tools/json.h"
+#include "tools/text.h"
+
+namespace oomrec::tools {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr unsigned kMostSeconds = 20;  // until the recorder has reported, or will not
+
+class TemporaryFile {
+ public:
+  TemporaryFile() {
+    std::string name = (fs::temp_directory_path() / "oomrec-info-XXXXXX").string();
+    const int descriptor = mkostemp(name.data(), O_CLOEXEC);
+    if (descriptor < 0) {
+      throw Error{Exit::bad_input, "no temporary file could be made",
+                  "Set TMPDIR to a directory that can be written."};
+    }
+    close(descriptor);
+    path_ = name;
+  }
+  ~TemporaryFile() { unlink(path_.c_str()); }
+  TemporaryFile(const TemporaryFile&) = delete;
+  TemporaryFile& operator=(const TemporaryFile&) = delete;
+  const std::string& path() const { return path_; }
+
+ private:
+  std::string path_;
+};
+
+// Runs with nothing to read and nowhere to print; ended by force when it takes too long.
+void run_quietly(const std::string& path, const std::vector<std::string>& words,
+                 const Settings& settings) {
+  std::vector<char*> arguments;
+  arguments.reserve(words.size() + 1);
+  for (const std::string& word : words) arguments.push_back(const_cast<char*>(word.c_str()));
+  arguments.push_back(nullptr);
+  const pid_t child = fork();
+  if (child == 0) {
+    const int nothing = open("/dev/null", O_RDWR | O_CLOEXEC);
+    for (const int descriptor : {0, 1, 2}) dup2(nothing, descriptor);
+    for (const auto& [name, value] : settings) setenv(name.c_str(), value.c_str(), 1);
+    // It ends itself in a moment; if the recorder is not in it, it is not to go on for long.
+    alarm(kMostSeconds);
+    execv(path.c_str(), arguments.data());
+    _exit(127);
+  }
+  int status = 0;
+  if (child > 0) waitpid(child, &status, 0);
+}
+
+std::uint64_t cgroup_limit(const fs::path& folder, const char* file) {
+  std::ifstream stream{folder / file};
+  std::uint64_t bytes = 0;
+  return stream >> bytes ? bytes : 0;  // "max" is no number
+}
+
+// The tightest limit on the way from our cgroup up to the root, version 2 or 1.
+std::uint64_t cgroup_limit() {
+  std::uint64_t tightest = 0;
+  std::ifstream lines{"/proc/self/cgroup"};
+  for (std::string line; std::getline(lines, line);) {
+    const std::vector<std::string_view> parts = split(line, ':');
+    if (parts.size() < 3) continue;
+    const bool second = parts[0] == "0" && parts[1].empty();
+    if (!second && parts[1] != "memory") continue;
+    const fs::path root = second ? "/sys/fs/cgroup" : "/sys/fs/cgroup/memory";
+    fs::path folder = root / fs::path{parts[2]}.relative_path();
+    for (;; folder = folder.parent_path()) {
+      const std::uint64_t limit =
+          cgroup_limit(folder, second ? "memory.max" : "memory.limit_in_bytes");
+      const bool no_limit = limit == 0 || limit > (std::uint64_t{1} << 60);
+      if (!no_limit && (tightest == 0 || limit < tightest)) tightest = limit;
+      if (folder == root || folder.native().size() <= root.native().size()) break;
+    }
+  }
+  return tightest;
+}
+
+}  // namespace
+
+std::vector<Fact> facts_of(const std::string& path, const std::vector<std::string>& words,
+                           const Settings& settings) {
+  const TemporaryFile report;
+  Settings with_report = settings;
+  with_report.emplace_back("OOMREC_INFO", report.path());
+  run_quietly(path, words, with_report);
+
+  std::vector<Fact> facts;
+  std::ifstream lines{report.path()};
+  for (std::string line; std::getline(lines, line);) {
+    const Json row = Json::parse(line, nullptr, false);
+    const auto name = text_of(row, "fact");
+    if (!name) continue;
+    const Json& active = member(row, "active");
+    facts.push_back({*name, active.is_boolean() ? std::optional{active.get<bool>()} : std::nullopt,
+                     text_of(row, "detail").value_or("")});
+  }
+  return facts;
+}
+
+std::string python_support(const std::vector<Fact>& facts) {
+  const auto python = std::find_if(facts.begin(), facts.end(),
+                                   [](const Fact& fact) { return fact.name == "python"; });
+  if (python == facts.end() || !python->active) return {};
+  return fmt::format("Python {}{}", python->detail,
+                     *python->active ? ": its stacks are read" : "; its stacks are not read");
+}
+
+std::vector<SystemLimit> limits_in_force() {
+  std::vector<SystemLimit> limits;
+  const auto add_rlimit = [&](const char* name, auto resource) {
+    struct rlimit limit {};
+    if (getrlimit(resource, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY) {
+      limits.push_back({name, limit.rlim_cur});
+    }
+  };
+  add_rlimit("rlimit_as", RLIMIT_AS);
+  add_rlimit("rlimit_data", RLIMIT_DATA);
+  if (const std::uint64_t bytes = cgroup_limit(); bytes != 0) limits.push_back({"cgroup", bytes});
+  return limits;
+}
+
+}  // namespace oomrec::tools

@@ -1,0 +1,131 @@
+#include "tools/launch/options.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <deque>
+
+#include "tools/arguments.h"
+#include "tools/error.h"
+#include "tools/text.h"
+
+namespace oomrec::tools {
+namespace {
+
+constexpr const char* kExamples =
+    "  oomrec run -- python train.py                  record; a bundle when memory runs out\n"
+    "  oomrec run --limit 8G -- python train.py       refuse what goes beyond 8 GiB\n"
+    "  oomrec run --mode exact -- ./server            every event, not a sample\n"
+    "  oomrec run --dump-dir /var/oom/%h -- ./server  where bundles go\n"
+    "\n"
+    "Sizes are a number with K, M, G or T: powers of 1024. Each option has a variable: --limit-as "
+    "is\n"
+    "OOMREC_LIMIT_AS. Exit code: the program's own, 128+N when signal N ended it; 125 oomrec "
+    "failed,\n"
+    "126 the program may not be run, 127 there is no such program.\n";
+
+[[noreturn]] void not_understood(std::string_view name, std::string_view value,
+                                 std::string_view variable) {
+  throw Error{Exit::run_failed, fmt::format("{} {} is not understood", name, printable(value)),
+              fmt::format("Give {}.", accepted_by(variable))};
+}
+
+}  // namespace
+
+std::string OptionRow::flag() const {
+  std::string text = "--";
+  text += name;
+  std::replace(text.begin(), text.end(), '_', '-');
+  return text;
+}
+
+std::string_view OptionRow::value() const {
+  switch (type) {
+    case OptionType::size:
+      return "SIZE";
+    case OptionType::count:
+      return "N";
+    case OptionType::path:
+      return "DIR";
+    case OptionType::mode:
+      return "MODE";
+    case OptionType::flag:
+      return standard == "1" ? "0|1" : "";
+  }
+  return "";
+}
+
+std::string OptionRow::help_text() const {
+  const bool is_switch = value().empty();
+  return is_switch || standard.empty() ? std::string{help} : fmt::format("{} [{}]", help, standard);
+}
+
+const std::vector<OptionRow>& option_rows() {
+  static const std::vector<OptionRow> rows = {
+#define X(name, variable, type, standard, help) \
+  OptionRow{#name, #variable, OptionType::type, standard, help},
+      OOMREC_OPTIONS(X)
+#undef X
+  };
+  return rows;
+}
+
+bool RunOptions::parse(const std::vector<std::string>& words) {
+  Arguments arguments{"run", "[OPTIONS] -- PROGRAM [ARGUMENTS]",
+                      "Starts PROGRAM with the recorder. When memory runs out, or the program is "
+                      "killed, a bundle tells who held it; `oomrec show` reads it.",
+                      kExamples};
+  std::deque<std::string> values(option_rows().size());
+  std::deque<bool> switches(option_rows().size());
+  for (std::size_t i = 0; i < option_rows().size(); ++i) {
+    const OptionRow& row = option_rows()[i];
+    if (row.value().empty())
+      arguments.flag(row.flag(), switches[i], row.help_text());
+    else
+      arguments.option(row.flag(), std::string{row.value()}, values[i], row.help_text());
+  }
+  arguments.rest("PROGRAM", program_, "the program and its arguments, after `--`");
+  if (!arguments.parse(words, Exit::run_failed)) return false;
+
+  for (std::size_t i = 0; i < option_rows().size(); ++i) {
+    const OptionRow& row = option_rows()[i];
+    if (!arguments.given(row.flag())) continue;
+    // The library takes an empty variable for one that is not set.
+    if (!row.value().empty() && values[i].empty()) not_understood(row.flag(), "''", row.variable);
+    settings_.emplace_back(row.variable, row.value().empty() ? "1" : values[i]);
+  }
+  read();
+  if (program_.empty()) {
+    throw Error{Exit::run_failed, "there is no program to run",
+                "Put it behind `--`: oomrec run --limit 8G -- python train.py"};
+  }
+  return true;
+}
+
+void RunOptions::read() {
+  for (const auto& [variable, value] : settings_)
+    environment_.push_back(fmt::format("{}={}", variable, value));
+  const auto is_set_by_flag = [this](std::string_view entry) {
+    return std::any_of(settings_.begin(), settings_.end(), [&](const auto& setting) {
+      return entry.substr(0, entry.find('=')) == setting.first;
+    });
+  };
+  for (char** entry = environ; *entry != nullptr; ++entry) {
+    if (!is_set_by_flag(*entry)) environment_.emplace_back(*entry);
+  }
+  std::vector<const char*> entries;
+  for (const std::string& entry : environment_) entries.push_back(entry.c_str());
+  entries.push_back(nullptr);
+
+  OptionProblem problem;
+  in_force_ = read_options(entries.data(), problem);
+  if (problem.variable == nullptr) return;
+  const auto row = std::find_if(
+      option_rows().begin(), option_rows().end(),
+      [&](const OptionRow& candidate) { return candidate.variable == problem.variable; });
+  const bool by_flag = row != option_rows().end() && is_set_by_flag(row->variable);
+  not_understood(by_flag ? row->flag() : problem.variable, problem.value, problem.variable);
+}
+
+}  // namespace oomrec::tools

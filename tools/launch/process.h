@@ -1,0 +1,34 @@
+// Runs a program in our place: same terminal, same process group, signals passed on, its end
+// returned as the kernel told it.
+//
+// Signals that another process sends us go to the program; those of the terminal reach it by
+// themselves. As pid 1 every orphan is reaped until the program ends.
+#pragma once
+
+#include <sys/types.h>
+
+#include <string>
+#include <vector>
+
+namespace oomrec::tools {
+
+// Where `name` is, as execvp() would find it: a path with a slash is taken as it is. Throws Error
+// with run_not_found or run_not_executable.
+std::string find_program(const std::string& name);
+
+// NAME=value pairs to set in the program's environment.
+using Settings = std::vector<std::pair<std::string, std::string>>;
+
+struct Ended {
+  pid_t pid;
+  int wait_status;
+};
+
+// Throws Error when the program could not be started.
+Ended run_program(const std::string& path, const std::vector<std::string>& words,
+                  const Settings& settings);
+
+// The exit code of `oomrec run`: the program's own, or 128 + N for signal N.
+int exit_code_of(int wait_status);
+
+}  // namespace oomrec::tools

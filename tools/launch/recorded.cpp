@@ -1,0 +1,23 @@
+#include "tools/launch/recorded.h"
+
+#include <cstdlib>
+
+#include "recorder/program/suitability.h"
+#include "tools/launch/library.h"
+
+namespace oomrec::tools {
+
+std::string unsuitability(const std::string& path) {
+  const program::Suitability found = program::inspect(path.c_str()).suitability;
+  return found == program::Suitability::suitable ? std::string{}
+                                                 : std::string{program::meaning_of(found)};
+}
+
+Settings recording_settings(const RunOptions& options) {
+  Settings settings = options.settings();
+  settings.emplace_back("LD_PRELOAD", preload_value(find_library(), std::getenv("LD_PRELOAD")));
+  if (options.in_force().python_objects) settings.emplace_back("PYTHONMALLOC", "malloc");
+  return settings;
+}
+
+}  // namespace oomrec::tools

@@ -1,0 +1,105 @@
+// `oomrec ls`: the bundles of the dump directory, and with --all the recordings that are in none.
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include "tools/arguments.h"
+#include "tools/bundles/bundles.h"
+#include "tools/bundles/orphans.h"
+#include "tools/commands.h"
+#include "tools/terminal.h"
+#include "tools/text.h"
+
+namespace oomrec::tools {
+namespace {
+
+constexpr const char* kExamples =
+    "  oomrec ls                     bundles in ./oom_dumps or OOMREC_DUMP_DIR, the newest first\n"
+    "  oomrec ls /var/oom            bundles in /var/oom\n"
+    "  oomrec ls --all               recordings of running and dead processes too\n"
+    "  oomrec ls --json | jq -r .bundles[].bundle\n";
+
+std::string or_unknown(const std::string& text) { return text.empty() ? "?" : printable(text); }
+
+void print_bundles(const std::vector<BundleSummary>& bundles, const Terminal& terminal) {
+  const std::string header = fmt::format("{:<20} {:<18} {:<20} {:<11} {:<14} {:>11}", "created",
+                                         "trigger", "verdict", "outcome", "program", "size");
+  fmt::print("{}\n", terminal.paint(Colour::bold, header));
+  for (const BundleSummary& bundle : bundles) {
+    fmt::print("{:<20} {:<18} {:<20} {:<11} {:<14} {:>11}\n", or_unknown(bundle.created_at_utc),
+               or_unknown(bundle.trigger), or_unknown(bundle.verdict),
+               clip(or_unknown(bundle.outcome), 11), clip(or_unknown(bundle.program), 14),
+               size_text(bundle.bytes));
+    fmt::print("  {}\n", terminal.paint(Colour::dim,
+                                        clip_start(printable(bundle.path.string()), kColumns - 2)));
+  }
+}
+
+void print_sessions(const std::vector<Session>& sessions, const Terminal& terminal) {
+  fmt::print("\n{}\n", terminal.paint(Colour::bold, "recordings in no bundle"));
+  for (const Session& session : sessions) {
+    fmt::print("  {:<8} {:>8}  {}\n", session.alive ? "running" : "dead", session.pid,
+               clip_start(printable(session.path.string()), kColumns - 21));
+  }
+}
+
+Json bundle_json(const BundleSummary& bundle) {
+  return {
+      {"bundle", bundle.path.string()},
+      {"created_at_utc", text_or_null(bundle.created_at_utc)},
+      {"trigger", text_or_null(bundle.trigger)},
+      {"verdict", text_or_null(bundle.verdict)},
+      {"outcome", text_or_null(bundle.outcome)},
+      {"program", text_or_null(bundle.program)},
+      {"pid", bundle.pid != 0 ? Json(bundle.pid) : Json(nullptr)},
+      {"bytes", bundle.bytes},
+  };
+}
+
+std::vector<std::filesystem::path> directories_of(const std::string& named) {
+  if (named.empty()) return dump_directories();
+  std::error_code error;
+  if (!std::filesystem::is_directory(named, error)) {
+    throw Error{Exit::bad_input, fmt::format("{} is no directory", printable(named)),
+                "Give the directory that holds the bundles."};
+  }
+  return {std::filesystem::absolute(named).lexically_normal()};
+}
+
+}  // namespace
+
+int ls_command(const Words& words) {
+  Arguments arguments{
+      "ls", "[OPTIONS] [DIR]",
+      "Lists the bundles of a dump directory. Recordings of dead processes that belong "
+      "there are made bundles first.",
+      kExamples};
+  std::string named;
+  bool json = false;
+  bool all = false;
+  arguments.positional("DIR", named, "a dump directory (./oom_dumps or OOMREC_DUMP_DIR)");
+  arguments.flag("--all", all, "recordings of running and dead processes too");
+  arguments.flag("--json", json, "print JSON (docs/bundle-format.md)");
+  if (!arguments.parse(words)) return code(Exit::shown);
+
+  const std::vector<std::filesystem::path> directories = directories_of(named);
+  // What would be removed is listed once more while it is there.
+  const std::vector<Session> sessions = all ? sessions_of(directories) : std::vector<Session>{};
+  recover_orphans(directories);
+  const std::vector<BundleSummary> bundles = bundles_in(directories);
+  if (json) {
+    Json rows = Json::array();
+    for (const BundleSummary& bundle : bundles) rows.push_back(bundle_json(bundle));
+    print_json({{"schema_version", 1}, {"bundles", rows}});
+    return code(bundles.empty() ? Exit::nothing_found : Exit::shown);
+  }
+  const Terminal terminal{STDOUT_FILENO};
+  if (!bundles.empty()) print_bundles(bundles, terminal);
+  if (!sessions.empty()) print_sessions(sessions, terminal);
+  if (!bundles.empty() || !sessions.empty()) return code(Exit::shown);
+  throw Error{Exit::nothing_found,
+              fmt::format("there is no bundle in {}",
+                          directories.empty() ? "./oom_dumps" : printable(directories[0].string())),
+              "Record a program: oomrec run -- PROGRAM"};
+}
+
+}  // namespace oomrec::tools

@@ -1,0 +1,105 @@
+// `oomrec`: dispatches to a subcommand, and prints an error once, in two lines.
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <exception>
+#include <new>
+
+#include "recorder/system/files.h"
+#include "tools/commands.h"
+#include "tools/text.h"
+
+namespace oomrec::tools {
+namespace {
+
+void print_usage() {
+  fmt::print(
+      "oomrec: a program's last minutes of memory, whatever ended it\n\n"
+      "usage: oomrec COMMAND [OPTIONS] [ARGUMENTS]\n\ncommands:\n");
+  for (const Command& command : kCommands) {
+    fmt::print("  {:<9} {}\n", command.name, command.summary);
+  }
+  fmt::print(
+      "\nexamples:\n"
+      "  oomrec run --limit 8G -- python train.py\n"
+      "  oomrec show                        # the newest bundle in ./oom_dumps\n"
+      "  oomrec tree --space heap\n"
+      "\n"
+      "exit codes: 0 shown, 1 nothing found, 2 bad input; `run` has its program's (oomrec run "
+      "--help)\n"
+      "`oomrec COMMAND --help` tells the rest.\n");
+}
+
+[[noreturn]] void unknown_word(std::string_view word) {
+  std::vector<std::string_view> names;
+  for (const Command& command : kCommands) names.push_back(command.name);
+  const std::string_view meant = nearest(word, names);
+  throw Error{Exit::bad_input, fmt::format("there is no command '{}'", printable(word)),
+              meant.empty() ? std::string{"`oomrec --help` lists the commands."}
+                            : fmt::format("Did you mean `oomrec {}`?", meant)};
+}
+
+const Command& command_of(std::string_view word) {
+  for (const Command& command : kCommands) {
+    if (command.name == word) return command;
+  }
+  unknown_word(word);
+}
+
+int dispatch(Words words, std::string& name) {
+  if (words.empty() || words[0] == "--help" || words[0] == "-h" ||
+      (words[0] == "help" && words.size() == 1)) {
+    print_usage();
+    return code(words.empty() ? Exit::bad_input : Exit::shown);
+  }
+  if (words[0] == "--version") {
+    fmt::print("oomrec {}\n", OOMREC_VERSION);
+    return code(Exit::shown);
+  }
+  if (words[0] == "help") words = {words[1], "--help"};
+  const Command& command = command_of(words[0]);
+  name = fmt::format("oomrec {}", command.name);
+  words.erase(words.begin());
+  return command.function(words);
+}
+
+// What was shown must have arrived: a full disk behind stdout is no success. A reader that went
+// away (a pager, head) has seen what it wanted.
+int flushed(int exit_code) {
+  if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return exit_code;
+  if (errno == EPIPE) return exit_code;
+  throw Error{Exit::bad_input,
+              fmt::format("the output could not be written: {}", std::strerror(errno)),
+              "Is the disk behind it full?"};
+}
+
+int report(std::string_view name, Exit exit, std::string_view what_happened,
+           std::string_view what_to_do) {
+  std::fflush(stdout);
+  fmt::print(stderr, "{}: {}\n  {}\n", name, what_happened, what_to_do);
+  return code(exit);
+}
+
+}  // namespace
+}  // namespace oomrec::tools
+
+int main(int count, char** arguments) {
+  using namespace oomrec::tools;
+  std::string name = "oomrec";
+  oomrec::system::read_roots(environ);
+  try {
+    return flushed(dispatch(Words(arguments + 1, arguments + count), name));
+  } catch (const Error& error) {
+    return report(name, error.code(), error.what(), error.what_to_do());
+  } catch (const std::bad_alloc&) {
+    return report(
+        name, Exit::bad_input, "there is not enough memory to read this recording",
+        "Raise the limit that this shell has (ulimit -v), or read it on a larger machine.");
+  } catch (const std::exception& error) {
+    return report(name, Exit::bad_input, error.what(),
+                  "`oomrec COMMAND --help` shows how it is used.");
+  }
+}

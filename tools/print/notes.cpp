@@ -1,0 +1,57 @@
+#include "tools/print/notes.h"
+
+#include <fmt/format.h>
+
+#include "tools/text.h"
+
+namespace oomrec::tools {
+
+std::vector<std::string> notes_of(const Source& source) {
+  const Recording& recording = *source.recording;
+  const session::Header& header = recording.header();
+  std::vector<std::string> notes;
+  const auto add_if = [&](bool condition, auto text) {
+    if (condition) notes.push_back(text());
+  };
+  const auto stored = [&](session::StringId id) { return recording.text(id); };
+
+  add_if(header.heap_note != 0, [&] { return stored(header.heap_note); });
+  add_if(header.off_reason != 0, [&] {
+    return fmt::format("the recorder switched itself off: {}", stored(header.off_reason));
+  });
+  add_if(header.python.status != 0,
+         [&] { return fmt::format("no Python stacks: {}", stored(header.python.status)); });
+  add_if(header.python.version_hex != 0 && header.python.raw_malloc == 0, [] {
+    return std::string{
+        "small Python objects appear as arenas; each is seen with: oomrec run --python-objects"};
+  });
+  add_if(header.mode == static_cast<std::uint8_t>(Mode::exact) && recording.estimated(), [] {
+    return std::string{
+        "exact recording fell back to sampling: its tables were full (--recording-size)"};
+  });
+  add_if(recording.estimated(), [&] {
+    return fmt::format(
+        "holders of blocks below {} are estimates from samples, one per {}; totals of spaces are "
+        "exact "
+        "and count what blocks take, holders what was asked for",
+        size_text(header.large_bytes), size_text(header.interval_bytes));
+  });
+  add_if(header.dropped_events != 0, [&] {
+    return fmt::format("{} found no room in the recording (--recording-size)",
+                       plural(header.dropped_events, "event", "events"));
+  });
+  add_if(header.truncated_stacks != 0, [&] {
+    return fmt::format("{} cut: longer than {} frames, or lost on the way",
+                       plural(header.truncated_stacks, "stack was", "stacks were"),
+                       session::kMaxFrames);
+  });
+  const std::vector<std::string> unreadable = source.places->unreadable_modules();
+  add_if(!unreadable.empty(), [&] {
+    return fmt::format(
+        "not here, or another build than was recorded, so without names of their own: {}",
+        fmt::join(unreadable, ", "));
+  });
+  return notes;
+}
+
+}  // namespace oomrec::tools

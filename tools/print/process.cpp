@@ -1,0 +1,110 @@
+#include "tools/print/process.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "tools/text.h"
+
+namespace oomrec::tools {
+namespace {
+
+using session::TableId;
+
+std::string python_version(const session::Header& header) {
+  const std::uint32_t hex = header.python.version_hex;
+  if (hex == 0) return {};
+  return fmt::format("{}.{}.{}", hex >> 24, (hex >> 16) & 0xff, (hex >> 8) & 0xff);
+}
+
+std::string command_line(const Recording& recording) {
+  return fmt::format("{}", fmt::join(recording.arguments(), " "));
+}
+
+std::string oomrec_version(const session::Header& header) {
+  return {header.oomrec_version, strnlen(header.oomrec_version, sizeof header.oomrec_version)};
+}
+
+std::uint64_t events_of(const session::View& view) {
+  std::uint64_t events = 0;
+  session::Lane lane{};
+  for (std::uint64_t i = 1; i < view.count(TableId::lanes); ++i) {
+    if (view.read(TableId::lanes, i, lane)) events += lane.ring_next;
+  }
+  return events;
+}
+
+}  // namespace
+
+std::string created_at(const Source& source) {
+  if (const auto time = text_of(source.manifest, "created_at_utc")) return *time;
+  const Recording& recording = *source.recording;
+  return time_text(recording.realtime_of(
+      std::max(recording.header().last_tick_ns.load(), recording.header().start_monotonic_ns)));
+}
+
+std::vector<std::pair<std::string, std::string>> process_facts(const Source& source) {
+  const Recording& recording = *source.recording;
+  const std::string python = python_version(recording.header());
+  std::vector<std::pair<std::string, std::string>> facts = {
+      {source.bundle.empty() ? "recording" : "bundle",
+       clip_start(source.bundle.empty() ? recording.path().string() : source.bundle.string(), 90)},
+      {"written", fmt::format("{}, because of: {}", created_at(source), name_of(source.trigger()))},
+      {"process", fmt::format("{} (pid {})", command_line(recording), recording.header().pid)},
+      {"started", time_text(recording.header().start_realtime_ns)},
+  };
+  if (!python.empty()) facts.emplace_back("python", python);
+  return facts;
+}
+
+Json process_json(const Source& source) {
+  const Recording& recording = *source.recording;
+  const session::Header& header = recording.header();
+  return {
+      {"pid", header.pid},
+      {"ppid", header.parent_pid},
+      {"argv", recording.arguments()},
+      {"cwd", text_or_null(recording.text(header.working_directory))},
+      {"executable", text_or_null(recording.text(header.executable))},
+      {"start_utc", time_text(header.start_realtime_ns)},
+      {"python", text_or_null(python_version(header))},
+  };
+}
+
+Json recording_json(const Source& source) {
+  const Recording& recording = *source.recording;
+  const session::Header& header = recording.header();
+  const std::uint64_t holders = recording.view().count(TableId::holders);
+  return {
+      {"format", recording.view().format()},
+      {"mode", name_of(recording.mode_now())},
+      {"interval_bytes", header.interval_bytes},
+      {"events", events_of(recording.view())},
+      {"dropped_events", header.dropped_events.load()},
+      {"truncated_stacks", header.truncated_stacks.load()},
+      {"stacks", holders == 0 ? 0 : holders - 1},
+      {"oomrec_version", text_or_null(oomrec_version(header))},
+  };
+}
+
+std::string outcome_sentence(const std::string& outcome) {
+  if (outcome == "running") return "running: when this was written the program was alive";
+  if (outcome == "recovered") return "recovered: the program lived on, or ended well";
+  if (outcome == "oom_killed") return "oom_killed: the kernel killed the program for memory";
+  if (outcome == "unknown") return "unknown: the program is gone, nobody saw how";
+  const std::size_t blank = outcome.find(' ');
+  const std::string value = blank == std::string::npos ? "" : outcome.substr(blank + 1);
+  if (outcome.starts_with("exited ")) {
+    return fmt::format("{}: the program ended by itself, with exit code {}", printable(outcome),
+                       printable(value));
+  }
+  if (outcome.starts_with("signal ")) {
+    const char* name = sigabbrev_np(std::atoi(value.c_str()));
+    return fmt::format("{}: SIG{} ended the program", printable(outcome),
+                       name != nullptr ? name : "???");
+  }
+  return printable(outcome);
+}
+
+}  // namespace oomrec::tools

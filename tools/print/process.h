@@ -1,0 +1,24 @@
+// The recorded process and its recording, as people read them and as JSON.
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "tools/bundles/source.h"
+
+namespace oomrec::tools {
+
+// Rows of name and value: bundle, process, Python, trigger.
+std::vector<std::pair<std::string, std::string>> process_facts(const Source& source);
+
+Json process_json(const Source& source);
+Json recording_json(const Source& source);
+
+// ISO 8601 UTC; of a recording without a bundle, the time of its last sign of life.
+std::string created_at(const Source& source);
+
+// "recovered" → "The program lived on …".
+std::string outcome_sentence(const std::string& outcome);
+
+}  // namespace oomrec::tools

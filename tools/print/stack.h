@@ -1,0 +1,29 @@
+// A stack as people read it, and as JSON.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "tools/json.h"
+#include "tools/symbolize/places.h"
+#include "tools/terminal.h"
+
+namespace oomrec::tools {
+
+struct StackStyle {
+  const Terminal& terminal;
+  std::size_t indent = 2;
+  bool full = false;  // every frame; else those worth a line (shorten.h)
+};
+
+// One frame: "train.py:31 make_batch", "PyArray_NewFromDescr  ctors.c:1045", "libfoo.so+0x1234".
+std::string place_text(const Place& place, const Places& places);
+
+// A stack, innermost first, one line each.
+std::string stack_text(const std::vector<PlaceId>& stack, const Places& places,
+                       const StackStyle& style);
+
+// Array of FRAME (docs/bundle-format.md).
+Json stack_json(const std::vector<PlaceId>& stack, const Places& places);
+
+}  // namespace oomrec::tools

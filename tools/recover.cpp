@@ -1,0 +1,59 @@
+// `oomrec recover`: bundles of the recordings that dead processes left.
+#include <fmt/format.h>
+
+#include "tools/arguments.h"
+#include "tools/bundles/bundles.h"
+#include "tools/bundles/orphans.h"
+#include "tools/commands.h"
+#include "tools/log.h"
+#include "tools/text.h"
+
+namespace oomrec::tools {
+namespace {
+
+constexpr const char* kExamples =
+    "  oomrec recover                        every recording of yours whose process is dead\n"
+    "  OOMREC_SESSION_DIR=/data/oom oomrec recover\n";
+
+}  // namespace
+
+int recover_command(const Words& words) {
+  Arguments arguments{
+      "recover", "[OPTIONS]",
+      "Makes bundles of the recordings of dead processes: those that were refused memory "
+      "or held 16 MiB or more. Others are removed. Bundles go where their program was "
+      "told to write them.",
+      kExamples};
+  bool json = false;
+  arguments.flag("--json", json,
+                 "print {\"schema_version\", \"bundles\": [PATH…], \"removed\": N}");
+  if (!arguments.parse(words)) return code(Exit::shown);
+
+  Json made = Json::array();
+  std::uint64_t removed = 0;
+  for (const Session& session : sessions_of(dump_directories())) {
+    if (session.alive) continue;
+    Recovered recovered;
+    try {
+      recovered = recover(session, {}, {});
+    } catch (const Error& error) {
+      recovered.problem = error.what();
+    }
+    if (!recovered.problem.empty()) remark(recovered.problem);
+    if (recovered.what == Recovery::removed) ++removed;
+    if (recovered.what != Recovery::made && recovered.what != Recovery::completed) continue;
+    made.push_back(recovered.bundle.string());
+    if (!json) fmt::print("process {}: {}\n", session.pid, printable(recovered.bundle.string()));
+  }
+  if (json) print_json({{"schema_version", 1}, {"bundles", made}, {"removed", removed}});
+  if (!json && removed != 0) {
+    fmt::print("{} that held nothing of note {} removed\n",
+               plural(removed, "recording", "recordings"), removed == 1 ? "was" : "were");
+  }
+  if (!made.empty() || removed != 0) return code(Exit::shown);
+  if (json) return code(Exit::nothing_found);
+  throw Error{Exit::nothing_found, "no dead process left a recording",
+              "Recordings in a directory of their own are found with OOMREC_SESSION_DIR=DIR."};
+}
+
+}  // namespace oomrec::tools

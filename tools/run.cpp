@@ -1,0 +1,35 @@
+// `oomrec run`: starts a program with the recorder, waits for it, and tells what became of it.
+#include <fmt/format.h>
+
+#include <ctime>
+
+#include "tools/commands.h"
+#include "tools/launch/aftermath.h"
+#include "tools/launch/options.h"
+#include "tools/launch/process.h"
+#include "tools/launch/recorded.h"
+#include "tools/log.h"
+#include "tools/text.h"
+
+namespace oomrec::tools {
+
+int run_command(const Words& words) {
+  RunOptions options;
+  if (!options.parse(words)) return code(Exit::shown);
+
+  const std::string path = find_program(options.program().front());
+  if (options.in_force().mode == Mode::off) {
+    return exit_code_of(run_program(path, options.program(), {}).wait_status);
+  }
+  const std::string why_not = unsuitability(path);
+  if (!why_not.empty()) {
+    remark(fmt::format("{} {}; it runs without the recorder", printable(path), why_not));
+    return exit_code_of(run_program(path, options.program(), {}).wait_status);
+  }
+  const Settings settings = recording_settings(options);
+  const Ended ended = run_program(path, options.program(), settings);
+  tell_the_end(ended, {path, options.program(), settings, options.in_force()});
+  return exit_code_of(ended.wait_status);
+}
+
+}  // namespace oomrec::tools

@@ -1,0 +1,330 @@
+// `oomrec show`: why a bundle was written, what was asked for, who holds the rest, what came next.
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "tools/analysis/stacks.h"
+#include "tools/bundles/options.h"
+#include "tools/bundles/source.h"
+#include "tools/commands.h"
+#include "tools/print/notes.h"
+#include "tools/print/process.h"
+#include "tools/print/stack.h"
+#include "tools/text.h"
+
+namespace oomrec::tools {
+namespace {
+
+using session::TableId;
+
+constexpr const char* kExamples =
+    "  oomrec show                                      the newest bundle\n"
+    "  oomrec show oom_dumps/oom_cpu_20261121_101530_001\n"
+    "  oomrec show --full --top 3                       every frame of the three largest holders\n"
+    "  oomrec show --json | jq .verdict\n";
+
+struct ShowOptions : ReadOptions {
+  unsigned top = 0;  // 0: those that matter
+  bool full = false;
+};
+
+constexpr std::size_t kMostHolders = 10;
+constexpr double kLeastShare = 0.01;
+constexpr std::size_t kMostInJson = 100;
+
+// The request that was refused, if one was.
+struct Refused {
+  bool there = false;
+  session::Failure failure{};
+  session::Thread thread{};
+
+  explicit Refused(const Source& source) {
+    const session::View& view = source.recording->view();
+    const std::uint32_t index = source.failure();
+    there = index != 0 && view.read(TableId::failures, index, failure);
+    if (there) view.read(TableId::threads, failure.thread, thread);
+    thread.name[sizeof thread.name - 1] = '\0';
+  }
+
+  std::string error() const {
+    const char* name = strerrorname_np(failure.error);
+    return name != nullptr ? name : std::to_string(failure.error);
+  }
+};
+
+std::vector<StackFigures> holders_of(const Source& source, Stacks& stacks) {
+  return merged(source.recording->holders(), stacks, At::end);
+}
+
+std::uint64_t sum_of(const std::vector<StackFigures>& rows) {
+  std::uint64_t bytes = 0;
+  for (const StackFigures& row : rows) bytes += row.bytes;
+  return bytes;
+}
+
+double share_of(std::uint64_t part, std::uint64_t whole) {
+  return whole == 0 ? 0 : static_cast<double>(part) / static_cast<double>(whole);
+}
+
+// How many of the rows, the largest first, are shown where nobody said how many: those with 1 % of
+// the bytes or more, and the first in any case.
+std::size_t that_matter(const std::vector<StackFigures>& rows, std::uint64_t whole) {
+  std::size_t count = std::min<std::size_t>(rows.size(), 1);
+  while (count < std::min(rows.size(), kMostHolders) &&
+         share_of(rows[count].bytes, whole) >= kLeastShare) {
+    ++count;
+  }
+  return count;
+}
+
+class Page {
+ public:
+  Page(Source& source, const ShowOptions& options) : source_(source), options_(options) {}
+
+  void print() {
+    const bundle::Verdict verdict = source_.verdict();
+    print_verdict(verdict);
+    print_facts();
+    print_request();
+    print_limit(verdict);
+    print_spaces();
+    print_holders();
+    heading("what happened next");
+    fmt::print("  {}\n", outcome_sentence(source_.outcome()));
+    print_notes();
+  }
+
+ private:
+  void heading(std::string_view text) const {
+    fmt::print("\n{}\n", terminal_.paint(Colour::bold, text));
+  }
+
+  void print_verdict(const bundle::Verdict& verdict) const {
+    fmt::print("{}\n", terminal_.paint(Colour::red, name_of(verdict.code)));
+    fmt::print("  {}\n",
+               terminal_.paint(Colour::bold, wrap(printable(verdict.summary), kColumns, 2)));
+    for (unsigned i = 0; i < std::min(verdict.evidence_count, bundle::kMaxEvidence); ++i) {
+      fmt::print("  - {}\n", wrap(printable(verdict.evidence[i]), kColumns, 4));
+    }
+  }
+
+  void print_facts() const {
+    fmt::print("\n");
+    for (const auto& [name, value] : process_facts(source_)) {
+      fmt::print("{:<9} {}\n", name, clip(printable(value), kColumns - 10));
+    }
+  }
+
+  void print_stack(const std::vector<PlaceId>& stack, std::size_t indent) const {
+    fmt::print("{}", stack_text(stack, *source_.places, {terminal_, indent, options_.full}));
+  }
+
+  void print_request() {
+    const Refused refused{source_};
+    heading("request");
+    if (!refused.there) {
+      fmt::print("  none was refused\n");
+      return;
+    }
+    const session::Failure& failure = refused.failure;
+    const std::string_view thread{refused.thread.name};
+    fmt::print("  {} ({} bytes) from {} in {}: {}{}\n", size_text(failure.bytes),
+               count_text(failure.bytes), name_of(static_cast<Api>(failure.api)),
+               name_of(static_cast<Space>(failure.space)), refused.error(),
+               failure.repeats == 0
+                   ? ""
+                   : fmt::format(", {}", plural(failure.repeats, "repeat", "repeats")));
+    if (refused.thread.tid != 0) {
+      fmt::print("  in thread {} \"{}\"\n", refused.thread.tid, printable(thread));
+    }
+    print_stack(source_.places->of_stack(failure.node), 4);
+  }
+
+  void print_limit(const bundle::Verdict& verdict) const {
+    heading("limit");
+    if (verdict.limit == LimitKind::none) {
+      fmt::print("  none that explains it\n");
+      return;
+    }
+    fmt::print("  {}: {} of {} in use\n", name_of(verdict.limit),
+               size_text(verdict.limit_used_bytes), size_text(verdict.limit_bytes));
+  }
+
+  void print_spaces() const {
+    heading("memory");
+    fmt::print("  {:<10} {:>12} {:>12} {:>12} {:>14} {:>14}\n", "space", "live", "peak",
+               "allocated", "live blocks", "allocations");
+    for (std::size_t i = 0; i < kSpaceCount; ++i) {
+      const auto space = static_cast<Space>(i);
+      const session::View::Totals totals = source_.recording->view().totals(space);
+      if (totals.allocated_count == 0 && source_.recording->live_bytes(space) == 0) continue;
+      fmt::print(
+          "  {:<10} {:>12} {:>12} {:>12} {:>14} {:>14}\n", name_of(space),
+          size_text(source_.recording->live_bytes(space)),
+          size_text(source_.recording->peak_bytes(space)), size_text(totals.allocated_bytes),
+          count_text(static_cast<std::uint64_t>(std::max<std::int64_t>(0, totals.live_count))),
+          count_text(totals.allocated_count));
+    }
+    const std::uint64_t reserved =
+        source_.recording->header().spaces[static_cast<std::size_t>(Space::map)].reserved_bytes;
+    if (reserved != 0)
+      fmt::print("  {} of address space is reserved, not counted\n", size_text(reserved));
+  }
+
+  void print_holders() {
+    Stacks stacks{*source_.recording, *source_.places};
+    const std::vector<StackFigures> rows = holders_of(source_, stacks);
+    const std::uint64_t whole = sum_of(rows);
+    heading(rows.empty() ? "holders: none" : "holders, the largest first");
+    const std::size_t shown = options_.top != 0 ? std::min<std::size_t>(rows.size(), options_.top)
+                                                : that_matter(rows, whole);
+    std::uint64_t rest = whole;
+    for (std::size_t i = 0; i < shown; ++i) {
+      rest -= rows[i].bytes;
+      print_holder(i + 1, rows[i], share_of(rows[i].bytes, whole), stacks.places(rows[i].stack));
+    }
+    if (shown < rows.size()) {
+      fmt::print("  and {} with {} ({}) together: --top N\n",
+                 plural(rows.size() - shown, "smaller holder", "smaller holders"), size_text(rest),
+                 percent_text(share_of(rest, whole)));
+    }
+  }
+
+  void print_holder(std::size_t number, const StackFigures& row, double share,
+                    const std::vector<PlaceId>& stack) const {
+    const std::string figures =
+        fmt::format("{}{} in {} ({})", row.estimated ? "about " : "", size_text(row.bytes),
+                    plural(row.count, "block", "blocks"), percent_text(share));
+    fmt::print("  {:>2}  {}  {}\n", number, terminal_.paint(Colour::yellow, figures),
+               name_of(row.space));
+    print_stack(stack, 6);
+  }
+
+  void print_notes() const {
+    const std::vector<std::string> notes = notes_of(source_);
+    if (notes.empty()) return;
+    heading("notes");
+    for (const std::string& note : notes)
+      fmt::print("  - {}\n", wrap(printable(note), kColumns, 4));
+  }
+
+  Source& source_;
+  const ShowOptions& options_;
+  const Terminal terminal_{STDOUT_FILENO};
+};
+
+Json request_json(const Source& source) {
+  const Refused refused{source};
+  if (!refused.there) return nullptr;
+  const session::Failure& failure = refused.failure;
+  return {
+      {"api", name_of(static_cast<Api>(failure.api))},
+      {"size", failure.bytes},
+      {"space", name_of(static_cast<Space>(failure.space))},
+      {"error", refused.error()},
+      {"repeats", failure.repeats.load()},
+      {"thread",
+       {{"tid", refused.thread.tid != 0 ? Json(refused.thread.tid) : Json(nullptr)},
+        {"name", text_or_null(printable(refused.thread.name))}}},
+      {"stack", stack_json(source.places->of_stack(failure.node), *source.places)},
+  };
+}
+
+Json spaces_json(const Recording& recording) {
+  Json spaces = Json::object();
+  for (std::size_t i = 0; i < kSpaceCount; ++i) {
+    const auto space = static_cast<Space>(i);
+    const session::View::Totals totals = recording.view().totals(space);
+    Json& row = spaces[std::string{name_of(space)}];
+    row = {
+        {"live_bytes", recording.live_bytes(space)},
+        {"live_count", std::max<std::int64_t>(0, totals.live_count)},
+        {"peak_bytes", recording.peak_bytes(space)},
+        {"allocated_bytes", totals.allocated_bytes},
+        {"allocated_count", totals.allocated_count},
+    };
+    if (space == Space::map)
+      row["reserved_bytes"] = recording.header().spaces[i].reserved_bytes.load();
+  }
+  return spaces;
+}
+
+Json holders_json(const Source& source, std::size_t top) {
+  Stacks stacks{*source.recording, *source.places};
+  const std::vector<StackFigures> rows = holders_of(source, stacks);
+  const std::uint64_t whole = sum_of(rows);
+  Json holders = Json::array();
+  for (std::size_t i = 0; i < std::min(rows.size(), top); ++i) {
+    holders.push_back({
+        {"space", name_of(rows[i].space)},
+        {"bytes", rows[i].bytes},
+        {"count", rows[i].count},
+        {"share", share_of(rows[i].bytes, whole)},
+        {"estimated", rows[i].estimated},
+        {"stack", stack_json(stacks.places(rows[i].stack), *source.places)},
+    });
+  }
+  return holders;
+}
+
+Json verdict_json(const bundle::Verdict& verdict) {
+  Json evidence = Json::array();
+  for (unsigned i = 0; i < std::min(verdict.evidence_count, bundle::kMaxEvidence); ++i) {
+    evidence.push_back(verdict.evidence[i]);
+  }
+  return {{"code", name_of(verdict.code)}, {"summary", verdict.summary}, {"evidence", evidence}};
+}
+
+Json limit_json(const bundle::Verdict& verdict) {
+  const bool none = verdict.limit == LimitKind::none;
+  return {{"kind", name_of(verdict.limit)},
+          {"bytes", none ? Json(nullptr) : Json(verdict.limit_bytes)},
+          {"used", none ? Json(nullptr) : Json(verdict.limit_used_bytes)}};
+}
+
+Json page_json(const Source& source, std::size_t top) {
+  const bundle::Verdict verdict = source.verdict();
+  return {
+      {"schema_version", 1},
+      {"bundle", text_or_null(source.bundle.string())},
+      {"created_at_utc", text_or_null(created_at(source))},
+      {"trigger", name_of(source.trigger())},
+      {"outcome", source.outcome()},
+      {"verdict", verdict_json(verdict)},
+      {"process", process_json(source)},
+      {"request", request_json(source)},
+      {"limit", limit_json(verdict)},
+      {"spaces", spaces_json(*source.recording)},
+      {"holders", holders_json(source, top)},
+      {"recording", recording_json(source)},
+  };
+}
+
+}  // namespace
+
+int show_command(const Words& words) {
+  Arguments arguments{
+      "show", "[OPTIONS] [BUNDLE]",
+      "Tells why a bundle was written: verdict, request, limit, who holds the memory "
+      "by full native and Python stack, and what happened next.",
+      kExamples};
+  ShowOptions options;
+  options.add_to(arguments);
+  arguments.option("--top", "N", options.top,
+                   "the N largest holders (those with 1 % or more, 10 at most; 100 with --json)");
+  arguments.flag("--full", options.full, "every frame (the 14 lines that tell most)");
+  if (!arguments.parse(words)) return code(Exit::shown);
+  allow_debuginfod(options.debuginfod);
+
+  Source source = open_source(options.bundle);
+  if (options.json) {
+    print_json(page_json(source, options.top != 0 ? options.top : kMostInJson));
+  } else {
+    Page{source, options}.print();
+  }
+  return code(Exit::shown);
+}
+
+}  // namespace oomrec::tools

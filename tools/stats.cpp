@@ -1,0 +1,158 @@
+// `oomrec stats`: what a recording adds up to.
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "tools/analysis/statistics.h"
+#include "tools/bundles/options.h"
+#include "tools/bundles/source.h"
+#include "tools/commands.h"
+#include "tools/print/stack.h"
+#include "tools/text.h"
+
+namespace oomrec::tools {
+namespace {
+
+constexpr const char* kExamples =
+    "  oomrec stats\n"
+    "  oomrec stats --top 20 oom_dumps/oom_cpu_20261121_101530_001\n"
+    "  oomrec stats --json | jq .size_histogram\n";
+
+using Functions = std::vector<FunctionFigures>;
+
+Json functions_json(const Functions& functions, const Places& places, std::size_t top) {
+  Json rows = Json::array();
+  for (std::size_t i = 0; i < std::min(functions.size(), top); ++i) {
+    const Place& place = places[functions[i].place];
+    rows.push_back({
+        {"function", text_or_null(place.function)},
+        {"file", text_or_null(place.file)},
+        {"line", place.line != 0 ? Json(place.line) : Json(nullptr)},
+        {"bytes", functions[i].bytes},
+        {"count", functions[i].count},
+    });
+  }
+  return rows;
+}
+
+Json statistics_json(const Statistics& statistics, const Source& source, std::size_t top) {
+  Json sizes = Json::array();
+  for (const SizeBucket& bucket : statistics.sizes) {
+    sizes.push_back({{"from", bucket.from},
+                     {"to", bucket.to},
+                     {"count", bucket.count},
+                     {"bytes", bucket.bytes}});
+  }
+  Json apis = Json::object();
+  for (const ApiFigures& api : statistics.apis) {
+    apis[std::string{name_of(api.api)}] = {{"count", api.count}, {"bytes", api.bytes}};
+  }
+  return {
+      {"schema_version", 1},
+      {"mode", name_of(source.recording->mode_now())},
+      {"estimated", statistics.estimated},
+      {"total_allocated_bytes", statistics.total_allocated_bytes},
+      {"total_allocations", statistics.total_allocations},
+      {"peak_bytes", statistics.peak_bytes},
+      {"live_bytes", statistics.live_bytes},
+      {"top_by_bytes", functions_json(statistics.by_bytes, *source.places, top)},
+      {"top_by_count", functions_json(statistics.by_count, *source.places, top)},
+      {"size_histogram", sizes},
+      {"apis", apis},
+  };
+}
+
+class Page {
+ public:
+  Page(const Statistics& statistics, const Source& source, std::size_t top)
+      : statistics_(statistics), source_(source), top_(top) {}
+
+  void print() const {
+    fmt::print("{:<18} {}\n", "allocations", count_text(statistics_.total_allocations));
+    fmt::print("{:<18} {}\n", "allocated", size_text(statistics_.total_allocated_bytes));
+    fmt::print("{:<18} {}\n", "peak", size_text(statistics_.peak_bytes));
+    fmt::print("{:<18} {} in {}\n", "live at the end", size_text(statistics_.live_bytes),
+               plural(statistics_.live_count, "block", "blocks"));
+    fmt::print("{:<18} {}\n", "mode", name_of(source_.recording->mode_now()));
+    print_sizes();
+    print_apis();
+    print_functions("functions by bytes allocated", statistics_.by_bytes);
+    print_functions("functions by number of allocations", statistics_.by_count);
+    if (statistics_.estimated) {
+      fmt::print(
+          "\nSizes, allocators and functions are estimates from samples; the totals are exact.\n");
+    }
+  }
+
+ private:
+  void heading(std::string_view text) const {
+    fmt::print("\n{}\n", terminal_.paint(Colour::bold, text));
+  }
+
+  void print_sizes() const {
+    constexpr std::size_t kBarColumns = 40;
+    heading("sizes of allocations");
+    std::uint64_t most = 1;
+    for (const SizeBucket& bucket : statistics_.sizes) most = std::max(most, bucket.count);
+    for (const SizeBucket& bucket : statistics_.sizes) {
+      const double part = static_cast<double>(bucket.count) / static_cast<double>(most);
+      const auto length = static_cast<std::size_t>(std::lround(part * kBarColumns));
+      std::string bar;
+      for (std::size_t i = 0; i < length; ++i) bar += "▇";
+      fmt::print("  < {:>9}  {:>14}  {:>10}  {}\n", size_text(bucket.to), count_text(bucket.count),
+                 size_text(bucket.bytes), terminal_.paint(Colour::green, bar));
+    }
+  }
+
+  void print_apis() const {
+    heading("allocator functions");
+    for (const ApiFigures& api : statistics_.apis) {
+      fmt::print("  {:<16} {:>14}  {:>10}\n", name_of(api.api), count_text(api.count),
+                 size_text(api.bytes));
+    }
+  }
+
+  void print_functions(std::string_view title, const Functions& functions) const {
+    heading(title);
+    for (std::size_t i = 0; i < std::min(functions.size(), top_); ++i) {
+      const std::string place = place_text((*source_.places)[functions[i].place], *source_.places);
+      fmt::print("  {:>10}  {:>14}  {}\n", size_text(functions[i].bytes),
+                 count_text(functions[i].count), clip(place, kColumns - 30));
+    }
+  }
+
+  const Statistics& statistics_;
+  const Source& source_;
+  const std::size_t top_;
+  const Terminal terminal_{STDOUT_FILENO};
+};
+
+}  // namespace
+
+int stats_command(const Words& words) {
+  Arguments arguments{
+      "stats", "[OPTIONS] [BUNDLE]",
+      "Totals, peak, sizes, allocator functions, and the functions that allocated most: "
+      "by the innermost Python line of the program's own, else the innermost function.",
+      kExamples};
+  ReadOptions options;
+  unsigned top = 5;
+  options.add_to(arguments);
+  arguments.option("--top", "N", top, "the N largest functions (5; 100 with --json)");
+  if (!arguments.parse(words)) return code(Exit::shown);
+  allow_debuginfod(options.debuginfod);
+
+  const Source source = open_source(options.bundle);
+  Stacks stacks{*source.recording, *source.places};
+  const Statistics statistics = statistics_of(*source.recording, stacks, *source.places);
+  if (options.json) {
+    print_json(statistics_json(statistics, source, arguments.given("--top") ? top : 100));
+  } else {
+    Page{statistics, source, top}.print();
+  }
+  return code(Exit::shown);
+}
+
+}  // namespace oomrec::tools

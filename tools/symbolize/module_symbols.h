@@ -1,0 +1,48 @@
+// Names for addresses of one ELF file: functions with what was inlined into them, files and lines.
+//
+// The file is used only when its build-id is the one that was recorded: names from another build
+// would be wrong without a sign of it. Debug information is taken from the file, from what its
+// .gnu_debuglink and build-id name, and never from the network unless debuginfod was asked for.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace oomrec::tools {
+
+struct Location {
+  std::string function;    // demangled; empty: unknown
+  std::string file;        // empty: unknown
+  std::uint32_t line = 0;  // 0: unknown
+  bool inlined = false;    // into the location that follows
+};
+
+class ModuleSymbols {
+ public:
+  // nullptr when there is no such file, it is no ELF file, or it is another build.
+  static std::unique_ptr<ModuleSymbols> open(const std::string& path,
+                                             std::span<const std::uint8_t> build_id);
+  ~ModuleSymbols();
+  ModuleSymbols(const ModuleSymbols&) = delete;
+  ModuleSymbols& operator=(const ModuleSymbols&) = delete;
+
+  // What is at link-time address `address`, innermost first; empty when nothing is known.
+  std::vector<Location> find(std::uint64_t address);
+
+ private:
+  struct State;
+  explicit ModuleSymbols(std::unique_ptr<State> state);
+  std::unique_ptr<State> state_;
+};
+
+// The readable name of a C++ or C symbol.
+std::string demangled(const char* symbol);
+
+// Whether separate debug information may be fetched from the servers of DEBUGINFOD_URLS. Off until
+// allowed; to be called before the first open().
+void allow_debuginfod(bool allowed);
+
+}  // namespace oomrec::tools
