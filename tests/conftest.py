@@ -1,0 +1,347 @@
+"""What every integration test stands on: run what the user runs, and read what was left behind.
+
+A test runs in a directory of its own, where bundles go to ./oom_dumps and sessions to ./sessions.
+Programs see a clean environment (no OOMREC_*, LD_PRELOAD or PYTHON* of the machine's), and every
+one is ended after its timeout. What a machine lacks skips a test, by a marker and with its reason.
+The build folder is ./build, or the one that OOMREC_TEST_BUILD names.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import difflib
+import functools
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+SOURCE = Path(__file__).resolve().parent.parent
+TIMEOUT_S = 60
+
+
+@dataclass
+class Run:
+    """A program that has ended: what it printed, how it ended, and the bundles that are there."""
+
+    args: list[str]
+    stdout: str
+    stderr: str
+    exit_code: int  # as a shell has it: 128 + N after signal N
+    dump_dir: Path
+    pid: int
+
+    def bundles(self) -> list[Path]:
+        """Finished bundles, the oldest first: names begin with the time and end with a number."""
+        return sorted(manifest.parent for manifest in self.dump_dir.glob("*/manifest.json"))
+
+    def bundle_at(self, mark: str) -> Path:
+        """The bundle that the program asked for in these words."""
+        return next(path for path in self.bundles() if metadata(path)["context"] == mark)
+
+    def only_bundle(self) -> Path:
+        found = self.bundles()
+        assert len(found) == 1, f"{len(found)} bundles in {self.dump_dir}\n{self}"
+        return found[0]
+
+    def json(self) -> dict:
+        """What was printed, as JSON."""
+        try:
+            return json.loads(self.stdout)
+        except ValueError as error:
+            raise AssertionError(f"not JSON: {error}\n{self}") from error
+
+    def __str__(self) -> str:
+        return f"$ {' '.join(self.args)}\nexit code {self.exit_code}\n{self.stdout}\n{self.stderr}"
+
+
+class Runner:
+    """Runs programs in the test's directory; what `start` left running ends with the test."""
+
+    def __init__(self, directory: Path, prefix: list[str], environment: dict[str, str]):
+        self.directory = directory
+        self.dump_dir = directory / "oom_dumps"
+        self.session_dir = directory / "sessions"
+        self.session_dir.mkdir(mode=0o700, exist_ok=True)
+        self.environment = {
+            **clean_environment(),
+            "OOMREC_DUMP_DIR": str(self.dump_dir),
+            "OOMREC_SESSION_DIR": str(self.session_dir),
+            **environment,
+        }
+        self._prefix = prefix
+        self._started: list[subprocess.Popen] = []
+
+    def start(self, *args, env: dict | None = None, cwd=None, **options) -> subprocess.Popen:
+        """Starts a program in a process group of its own. A None in `env` removes a variable."""
+        environment = {**self.environment, **(env or {})}
+        process = subprocess.Popen(
+            self._prefix + [str(arg) for arg in args],
+            env={name: str(value) for name, value in environment.items() if value is not None},
+            cwd=cwd or self.directory,
+            **{
+                "stdin": subprocess.DEVNULL,
+                "stdout": subprocess.PIPE,
+                "stderr": subprocess.PIPE,
+                "start_new_session": True,
+                **options,
+            },
+        )
+        self._started.append(process)
+        return process
+
+    def finish(
+        self, process: subprocess.Popen, *, input: str | None = None, timeout: float = TIMEOUT_S
+    ) -> Run:
+        """Waits for a program that `start` started."""
+        try:
+            stdout, stderr = process.communicate(
+                input.encode() if input is not None else None, timeout
+            )
+        except subprocess.TimeoutExpired:
+            end(process)
+            stdout, stderr = process.communicate()
+            pytest.fail(
+                f"still running after {timeout} s: {process.args}\n{text(stdout)}\n{text(stderr)}"
+            )
+        exit_code = process.returncode if process.returncode >= 0 else 128 - process.returncode
+        return Run(process.args, text(stdout), text(stderr), exit_code, self.dump_dir, process.pid)
+
+    def __call__(self, *args, env=None, cwd=None, input=None, timeout=TIMEOUT_S, **options) -> Run:
+        if input is not None:
+            options["stdin"] = subprocess.PIPE
+        return self.finish(
+            self.start(*args, env=env, cwd=cwd, **options), input=input, timeout=timeout
+        )
+
+    def json(self, *args, **options) -> dict:
+        """What the command prints with --json; it must succeed."""
+        run = self(args[0], "--json", *args[1:], **options)
+        assert run.exit_code == 0, str(run)
+        return run.json()
+
+    def end_all(self) -> None:
+        for process in self._started:
+            end(process)
+            for stream in (process.stdin, process.stdout, process.stderr):
+                if stream:
+                    stream.close()
+
+
+def metadata(bundle: Path) -> dict:
+    return json.loads((bundle / "metadata.json").read_text())
+
+
+def end(process: subprocess.Popen) -> None:
+    """Ends a program and its children, unless it was waited for: then its pid may be another's."""
+    if process.returncode is None:
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.kill()
+        process.wait()
+
+
+def text(output: bytes | None) -> str:
+    return (output or b"").decode(errors="replace")
+
+
+def clean_environment() -> dict[str, str]:
+    """The machine's environment without what changes programs; `python3` is the tests' own."""
+    kept = {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith(
+            ("OOMREC_", "LD_", "PYTHON", "PYENV_", "VIRTUAL_ENV", "MALLOC_", "PYTEST")
+        )
+    }
+    kept["PATH"] = f"{Path(sys.executable).parent}:{kept.get('PATH', '/usr/bin:/bin')}"
+    kept["LC_ALL"] = "C.UTF-8"
+    return kept
+
+
+@pytest.fixture(scope="session")
+def build_dir() -> Path:
+    path = Path(os.environ.get("OOMREC_TEST_BUILD", SOURCE / "build")).resolve()
+    if not (path / "build.ninja").exists():
+        pytest.exit(f"nothing is built in {path}: run scripts/build", returncode=2)
+    return path
+
+
+@pytest.fixture(scope="session")
+def library(build_dir) -> Path:
+    """liboomrec.so, as built."""
+    path = build_dir / "liboomrec.so"
+    assert path.exists(), f"{path} is not built"
+    return path
+
+
+@pytest.fixture
+def oomrec(build_dir, tmp_path):
+    """The command: oomrec("show", bundle) is a Run, oomrec.json("show", bundle) what it prints."""
+    runner = Runner(tmp_path, [str(build_dir / "oomrec")], {})
+    yield runner
+    runner.end_all()
+
+
+@pytest.fixture
+def preload(library, tmp_path):
+    """A program with the library before it: preload("ls", "-l", env={"OOMREC_LIMIT": "64M"})."""
+    runner = Runner(tmp_path, [], {"LD_PRELOAD": str(library)})
+    yield runner
+    runner.end_all()
+
+
+@pytest.fixture
+def plain(tmp_path):
+    """A program as it is without us: what a preloaded run is compared with."""
+    runner = Runner(tmp_path, [], {})
+    yield runner
+    runner.end_all()
+
+
+@pytest.fixture(scope="session")
+def victim(build_dir):
+    """The path of a program that runs out of memory: a script's source, or what was built of it."""
+
+    def path_of(name: str) -> str:
+        script = SOURCE / "tests" / "victims" / name
+        path = (
+            script
+            if script.suffix in (".py", ".sh", ".pl")
+            else build_dir / "tests" / "victims" / name
+        )
+        assert path.exists(), f"no victim {name}: {path} is not there"
+        return str(path)
+
+    return path_of
+
+
+@pytest.fixture(scope="session")
+def golden():
+    """golden(name, text) compares with tests/golden/NAME; scripts/golden writes the files anew."""
+
+    def compare(name: str, actual: str) -> None:
+        path = SOURCE / "tests" / "golden" / name
+        if os.environ.get("OOMREC_WRITE_GOLDEN"):
+            path.parent.mkdir(exist_ok=True)
+            path.write_text(actual)
+        expected = path.read_text() if path.exists() else ""
+        difference = difflib.unified_diff(
+            expected.splitlines(), actual.splitlines(), str(path), "now", lineterm=""
+        )
+        assert actual == expected, "scripts/golden writes it anew\n" + "\n".join(difference)
+
+    return compare
+
+
+@pytest.fixture(scope="session")
+def python():
+    """A Python of a version, itself and not a wrapper: python("3.8"). Skips where there is none."""
+
+    def interpreter(version: str, *needed_modules: str) -> str:
+        path = find_python(version)
+        if path is None:
+            pytest.skip(f"no Python {version} here")
+        for module in needed_modules:
+            if not has_module(path, module):
+                pytest.skip(f"Python {version} has no {module} here")
+        return path
+
+    return interpreter
+
+
+@functools.lru_cache(maxsize=None)
+def find_python(version: str) -> str | None:
+    installed = sorted(Path.home().glob(f".pyenv/versions/{version}.*/bin/python{version}"))
+    for candidate in [
+        *map(str, installed),
+        shutil.which(f"python{version}"),
+        "/usr/bin/python3",
+        sys.executable,
+    ]:
+        if candidate is None or not Path(candidate).exists():
+            continue
+        asked = "import sys; print('%d.%d' % sys.version_info[:2], sys.executable)"
+        answer = subprocess.run(
+            [candidate, "-c", asked], capture_output=True, text=True, timeout=TIMEOUT_S
+        )
+        if answer.returncode == 0 and answer.stdout.split()[0] == version:
+            return answer.stdout.split()[1]
+    return None
+
+
+@functools.lru_cache(maxsize=None)
+def has_module(interpreter: str, module: str) -> bool:
+    found = subprocess.run(
+        [interpreter, "-c", f"import {module}"], capture_output=True, timeout=TIMEOUT_S
+    )
+    return found.returncode == 0
+
+
+@functools.lru_cache(maxsize=None)
+def cgroup_refusal() -> str | None:
+    """Why no memory-limited cgroup can be made here; None when one can."""
+    for parent in (Path("/sys/fs/cgroup"), Path("/sys/fs/cgroup/memory")):
+        probe = parent / f"oomrec_probe_{os.getpid()}"
+        try:
+            probe.mkdir()
+        except OSError:
+            continue
+        try:
+            if (probe / "memory.max").exists() or (probe / "memory.limit_in_bytes").exists():
+                return None
+        finally:
+            probe.rmdir()
+    return "no cgroup with a memory limit can be made here"
+
+
+def gpu_refusal() -> str | None:
+    return None if Path("/dev/nvidiactl").exists() or Path("/dev/kfd").exists() else "no GPU here"
+
+
+def module_refusal(module: str) -> str | None:
+    return None if has_module(sys.executable, module) else f"{sys.executable} has no {module}"
+
+
+def program_refusal(*names: str) -> str | None:
+    missing = [name for name in names if shutil.which(name) is None]
+    return f"not installed: {', '.join(missing)}" if missing else None
+
+
+def file_refusal(pattern: str) -> str | None:
+    return None if any(Path("/").glob(pattern.lstrip("/"))) else f"not here: {pattern}"
+
+
+def python_refusal(version: str) -> str | None:
+    return None if find_python(version) else f"no Python {version} here"
+
+
+# Marker: what it says in `pytest --markers`, and why it skips (None: it does not).
+MARKERS = {
+    "needs_cgroup_write": ("may make a cgroup with a memory limit", cgroup_refusal),
+    "needs_gpu": ("a real GPU", gpu_refusal),
+    "needs_numpy": ("numpy in the Python that runs the tests", lambda: module_refusal("numpy")),
+    "needs_torch": ("torch in the Python that runs the tests", lambda: module_refusal("torch")),
+    "needs_program(name, …)": ("programs on the PATH", program_refusal),
+    "needs_file(glob)": ("a file, such as another allocator's library", file_refusal),
+    "needs_python(version)": ("an interpreter of this version", python_refusal),
+}
+
+
+def pytest_configure(config) -> None:
+    for name, (meaning, _) in MARKERS.items():
+        config.addinivalue_line("markers", f"{name}: needs {meaning}")
+
+
+def pytest_runtest_setup(item) -> None:
+    for name, (_, refusal) in MARKERS.items():
+        for marker in item.iter_markers(name.partition("(")[0]):
+            reason = refusal(*marker.args)
+            if reason:
+                pytest.skip(reason)

@@ -1,0 +1,168 @@
+// A library that a Python program loads by ctypes to be told the stack that the recorder would
+// record right there: the stack parts as they are, on a session of their own, without any hook.
+
+#include <sys/time.h>
+
+#include <csignal>
+#include <cstdio>
+#include <cstring>
+#include <memory>
+#include <string_view>
+
+#include "recorder/session/view.h"
+#include "recorder/session/writer.h"
+#include "recorder/stack/elf_symbols.h"
+#include "recorder/stack/python.h"
+#include "recorder/stack/python_lines.h"
+
+#define PROBE extern "C" __attribute__((visibility("default")))
+
+using namespace oomrec;
+using session::g_session;
+
+namespace {
+
+// Text into the caller's buffer; what does not fit is missing and the caller sees too few lines.
+class Writer {
+ public:
+  Writer(char* out, std::size_t capacity) noexcept : out_(out), left_(capacity) {}
+
+  void put(std::string_view text) noexcept {
+    const std::size_t bytes = text.size() < left_ ? text.size() : left_ - 1;
+    std::memcpy(out_, text.data(), bytes);
+    out_ += bytes;
+    left_ -= bytes;
+    *out_ = '\0';
+  }
+  void put(unsigned long number) noexcept {
+    char digits[24];
+    put({digits, static_cast<std::size_t>(snprintf(digits, sizeof digits, "%lu", number))});
+  }
+
+ private:
+  char* out_;
+  std::size_t left_;
+};
+
+// "line<tab>name<tab>file<newline>"
+void put_python_frame(Writer& out, const session::View& view, std::uint32_t code_id,
+                      std::uint32_t instruction) noexcept {
+  session::Code code{};
+  view.read(session::TableId::codes, code_id, code);
+  out.put(stack::python_line(view.header().python.version_hex, code.first_line,
+                             view.string(code.line_table), instruction));
+  out.put("\t");
+  out.put(view.string(code.name));
+  out.put("\t");
+  out.put(view.string(code.file));
+  out.put("\n");
+}
+
+void put_native_frame(Writer& out, const session::View& view, std::uint64_t frame) noexcept {
+  const InHook hook = OutsideHooks::in_hook();
+  session::Module module{};
+  view.read(session::TableId::modules, session::module_of(frame), module);
+  stack::ElfSymbols symbols(hook, module.start);
+  char name[128] = "";
+  std::uint64_t offset = 0;
+  symbols.name_at(hook, module.base + session::offset_of(frame) - 1, name, sizeof name, offset);
+  out.put("native ");
+  out.put(name);
+  out.put("\n");
+}
+
+}  // namespace
+
+// 0, or what is missing: 1 a session, 2 the interpreter.
+PROBE int probe_start(const char* directory) {
+  session::Settings settings;
+  settings.session_directory = directory;
+  settings.budget_bytes = std::uint64_t{64} << 20;
+  if (!g_session.create(OutsideHooks::in_hook(), settings)) return 1;
+  stack::start();
+  return stack::g_interpreter.ready ? 0 : 2;
+}
+
+// The Python frames alone, innermost first. Returns how many; the negative number when cut off.
+PROBE int probe_frames(char* out, unsigned capacity) {
+  const auto frames = std::make_unique<stack::PythonFrame[]>(session::kMaxFrames);
+  bool truncated = false;
+  const std::uint32_t count =
+      stack::python_frames(OutsideHooks::in_hook(), frames.get(), session::kMaxFrames, &truncated);
+  Writer writer(out, capacity);
+  const session::View view = g_session.view();
+  for (std::uint32_t i = 0; i < count; ++i) {
+    put_python_frame(writer, view, frames[i].code, frames[i].instruction);
+  }
+  return truncated ? -static_cast<int>(count) : static_cast<int>(count);
+}
+
+// The merged stack as it is interned: Python lines as above, "native <exported name>",
+// "special".
+PROBE int probe_stack(char* out, unsigned capacity) {
+  const auto stacks = std::make_unique<stack::ThreadStacks>();
+  const std::uint32_t node = stack::capture(OutsideHooks::in_hook(), *stacks, 0);
+  Writer writer(out, capacity);
+  const session::View view = g_session.view();
+  return static_cast<int>(view.walk(node, [&](std::uint64_t frame) {
+    switch (session::kind_of(frame)) {
+      case session::FrameKind::python:
+        put_python_frame(writer, view, session::code_of(frame), session::instruction_of(frame));
+        break;
+      case session::FrameKind::native:
+        put_native_frame(writer, view, frame);
+        break;
+      case session::FrameKind::special:
+        writer.put("special\n");
+        break;
+    }
+  }));
+}
+
+// Walks over and over, for as long as the process lives: a thread that allocates without the GIL
+// while the interpreter goes down.
+PROBE void probe_forever() {
+  const auto frames = std::make_unique<stack::PythonFrame[]>(session::kMaxFrames);
+  bool truncated = false;
+  for (;;) {
+    stack::python_frames(OutsideHooks::in_hook(), frames.get(), session::kMaxFrames, &truncated);
+  }
+}
+
+// Walks in a signal handler, at whatever instruction the interpreter is. g_walks counts the walks,
+// g_foreign the frames whose code could not be told.
+namespace {
+
+stack::PythonFrame g_frames[session::kMaxFrames];
+volatile unsigned g_walks, g_foreign;
+
+void walk_in_handler(int) {
+  const KeepErrno keep;
+  bool truncated = false;
+  const std::uint32_t count = stack::python_frames(OutsideHooks::in_hook(), g_frames,
+                                                   session::kMaxFrames, &truncated, true);
+  for (std::uint32_t i = 0; i < count; ++i) g_foreign = g_foreign + (g_frames[i].code == 0);
+  g_walks = g_walks + 1;
+}
+
+}  // namespace
+
+PROBE void probe_signals(unsigned microseconds) {
+  struct sigaction action {};
+  action.sa_handler = walk_in_handler;
+  action.sa_flags = SA_RESTART;
+  sigaction(SIGALRM, &action, nullptr);
+  const timeval interval{0, microseconds};
+  const itimerval timer{interval, interval};
+  setitimer(ITIMER_REAL, &timer, nullptr);
+}
+PROBE unsigned probe_walks() { return g_walks; }
+PROBE unsigned probe_foreign() { return g_foreign; }
+
+// An interpreter in a scope of its own has been loaded, `start` its ELF header. 0: attached to it.
+PROBE int probe_module(std::uint64_t start) {
+  stack::python_module_seen(OutsideHooks::in_hook(), start);
+  return stack::g_interpreter.ready ? 0 : 2;
+}
+
+PROBE unsigned probe_codes() { return g_session.codes.size(); }

@@ -1,0 +1,74 @@
+"""A real bundle, and what the command says of it in JSON, as docs/bundle-format.md has it."""
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+SCHEMAS = Path(__file__).resolve().parent / "schemas"
+PROGRAM = """
+held = []
+def make_batch():
+    return bytearray(8 << 20)
+try:
+    while True:
+        held.append(make_batch())
+except MemoryError:
+    print("refused", len(held))
+"""
+
+
+def check(name: str, document) -> None:
+    jsonschema = pytest.importorskip("jsonschema")
+    validator = jsonschema.Draft202012Validator(json.loads((SCHEMAS / f"{name}.json").read_text()))
+    errors = [f"{list(e.path)}: {e.message}" for e in validator.iter_errors(document)]
+    assert not errors, f"{name}: " + "\n".join(errors[:5])
+
+
+def run_out_of_memory(preload, *args, **env):
+    run = preload(sys.executable, "-c", PROGRAM, *args, env={"OOMREC_LIMIT": "128M", **env})
+    assert run.stdout.startswith("refused ") and run.exit_code == 0
+    return run
+
+
+@pytest.mark.parametrize("name", ["manifest", "metadata", "events", "environment", "symbols"])
+def test_files_follow_their_schema(preload, name):
+    run = run_out_of_memory(preload)
+    check(name, json.loads((run.only_bundle() / f"{name}.json").read_text()))
+
+
+@pytest.mark.parametrize("name", ["show", "stats", "tree"])
+def test_the_command_follows_its_schema(preload, oomrec, name):
+    run = run_out_of_memory(preload)
+    check(name, oomrec.json(name, run.only_bundle()))
+
+
+def test_the_listing_follows_its_schema(preload, oomrec):
+    run_out_of_memory(preload)
+    check("ls", oomrec.json("ls"))
+
+
+def test_figures_agree_between_the_files(preload):
+    bundle = run_out_of_memory(preload).only_bundle()
+    manifest, metadata, events = (
+        json.loads((bundle / f"{name}.json").read_text())
+        for name in ("manifest", "metadata", "events")
+    )
+    assert manifest["event_count"] == metadata["captured_event_count"] == len(events)
+    assert sorted(manifest["files"]) == sorted(path.name for path in bundle.iterdir())
+    assert events[-1]["event_type"] == "error"
+    assert [e["timestamp"] for e in events] == sorted(e["timestamp"] for e in events)
+
+
+def test_no_secret_is_in_a_bundle(preload):
+    run = run_out_of_memory(preload, "--token", "hunter2", MY_TOKEN="hunter3", AWS_KEY="hunter4")
+    for path in run.only_bundle().iterdir():
+        assert b"hunter" not in path.read_bytes(), path.name
+
+
+def test_a_directory_that_cannot_be_made_sends_the_bundle_to_the_session(preload, tmp_path):
+    (tmp_path / "file").write_text("")
+    run = run_out_of_memory(preload, OOMREC_DUMP_DIR=str(tmp_path / "file" / "dumps"))
+    (line,) = [line for line in run.stderr.splitlines() if "instead" in line]
+    assert "Not a directory; the bundle went to" in line

@@ -1,0 +1,116 @@
+"""The command itself: words, help, mistakes, exit codes, terminal and pipe."""
+
+import os
+import pty
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+COMMANDS = ["run", "show", "stats", "tree", "ls", "recover", "dump", "info"]
+SOURCE = Path(__file__).resolve().parents[2]
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_golden_help(oomrec, golden, command):
+    """Every command shows its options and examples, in 100 columns."""
+    run = oomrec(command, "--help")
+
+    assert run.exit_code == 0 and run.stderr == ""
+    assert "\nexamples:\n" in run.stdout
+    assert all(len(line) <= 100 for line in run.stdout.splitlines())
+    golden(f"help_{command}.txt", run.stdout)
+
+
+def test_golden_usage(oomrec, golden):
+    run = oomrec("--help")
+    assert run.exit_code == 0
+    golden("help.txt", run.stdout)
+
+
+def test_the_page_of_options_is_that_of_the_table():
+    checked = subprocess.run([sys.executable, SOURCE / "scripts" / "options-page", "--check"])
+    assert checked.returncode == 0
+
+
+@pytest.mark.parametrize(
+    "typed, meant", [("shwo", "show"), ("stat", "stats"), ("recovre", "recover")]
+)
+def test_a_mistyped_command_gets_a_suggestion(oomrec, typed, meant):
+    run = oomrec(typed)
+    assert run.exit_code == 2
+    assert run.stderr.splitlines() == [
+        f"oomrec: there is no command '{typed}'",
+        f"  Did you mean `oomrec {meant}`?",
+    ]
+
+
+@pytest.mark.parametrize(
+    "words, exit_code",
+    [
+        (["show", "--jsn"], 2),
+        (["tree", "--max-depth", "x"], 2),
+        (["tree", "--space", "attic"], 2),
+        (["show", "nowhere"], 2),
+        (["show", "/etc/passwd"], 2),
+        (["show", "/"], 2),
+        (["dump", "word"], 2),
+        (["dump", "999999999"], 1),
+        (["show"], 1),
+        (["ls"], 1),
+        (["ls", "nowhere"], 2),
+        (["run"], 125),
+        (["run", "--limit", "5X", "--", "true"], 125),
+        (["run", "--limit", "-1", "--", "true"], 125),
+        (["run", "--mode", "some", "--", "true"], 125),
+        (["run", "--max-dumps", "many", "--", "true"], 125),
+    ],
+)
+def test_a_mistake_is_two_lines(oomrec, words, exit_code):
+    """What happened, and what to do; nothing on stdout."""
+    run = oomrec(*words)
+    assert run.exit_code == exit_code
+    assert run.stdout == ""
+    happened, advice = run.stderr.splitlines()
+    assert happened.startswith(f"oomrec {words[0]}: ") and advice.startswith("  ")
+
+
+def test_a_bad_variable_is_named(oomrec):
+    run = oomrec("run", "--", "true", env={"OOMREC_LIMIT": "lots"})
+    assert run.exit_code == 125
+    assert "OOMREC_LIMIT lots" in run.stderr
+
+
+def test_json_of_nothing_is_still_json(oomrec):
+    run = oomrec("ls", "--json")
+    assert run.exit_code == 1
+    assert run.json() == {"schema_version": 1, "bundles": []}
+
+
+def printed_on_terminal(command: list, env: dict) -> bytes:
+    """What a program prints when stdout is a terminal."""
+    ours, theirs = pty.openpty()
+    process = subprocess.Popen(command, stdout=theirs, stderr=subprocess.DEVNULL, env=env)
+    os.close(theirs)
+    printed = b""
+    while True:
+        try:
+            some = os.read(ours, 4096)
+        except OSError:  # EIO: the other end is closed
+            break
+        if not some:
+            break
+        printed += some
+    os.close(ours)
+    process.wait()
+    return printed
+
+
+def test_colour_only_on_a_terminal(oomrec, build_dir):
+    environment = {**oomrec.environment, "TERM": "xterm"}
+    command = [build_dir / "oomrec", "info", "--", "true"]
+
+    assert b"\x1b[" in printed_on_terminal(command, environment)
+    assert b"\x1b[" not in printed_on_terminal(command, {**environment, "NO_COLOR": "1"})
+    assert "\x1b[" not in oomrec("info", "--", "true").stdout

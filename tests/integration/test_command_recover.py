@@ -1,0 +1,177 @@
+"""What became of a process, and what its recording is good for when it is dead."""
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import time
+
+import pytest
+
+
+def started(preload, victim, way, **env):
+    """A victim that has been refused its memory (but for `never`), and has said so."""
+    process = preload.start(victim("dies"), way, stdin=subprocess.PIPE, env=env)
+    assert process.stdout.readline() == b"ready\n"
+    deadline = time.monotonic() + 10
+    # The bundle's last steps are not waited for by the program; then it sleeps.
+    while way != "never" and not list(preload.dump_dir.glob("oom_*/manifest.json")):
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    time.sleep(0.1)
+    return process
+
+
+def killed(preload, victim, way, **env):
+    process = started(preload, victim, way, **env)
+    process.send_signal(signal.SIGKILL)
+    return preload.finish(process)
+
+
+def sessions_in(preload):
+    return list(preload.session_dir.glob("**/*.session"))
+
+
+@pytest.mark.parametrize(
+    "way, outcome", [("recovers", "recovered"), ("exits", "exited 3"), ("dies", "signal 9")]
+)
+def test_run_completes_the_outcome(oomrec, victim, way, outcome):
+    run = oomrec("run", "--", victim("dies"), way)
+    assert run.exit_code == {"recovers": 0, "exits": 3, "dies": 137}[way]
+    shown = oomrec.json("show", run.only_bundle())
+    assert (shown["outcome"], shown["verdict"]["code"]) == (outcome, "request_too_large")
+
+
+@pytest.mark.parametrize("way, outcome", [("recovers", "recovered"), ("exits", "exited 3")])
+def test_the_program_itself_completes_the_outcome(preload, oomrec, victim, way, outcome):
+    run = preload(victim("dies"), way)
+    assert json.loads((run.only_bundle() / "metadata.json").read_text())["outcome"] == outcome
+    assert sessions_in(preload) == []
+
+
+def test_a_reader_looks_whether_the_process_is_still_there(preload, oomrec, victim, tmp_path):
+    process = started(preload, victim, "waits")
+    (bundle,) = preload.dump_dir.glob("oom_*")
+    assert oomrec.json("show", bundle)["outcome"] == "running"
+    manifest = bundle / "manifest.json"
+    words = json.loads(manifest.read_text())
+    manifest.write_text(json.dumps({**words, "created_at_utc": "2026-01-01T00:00:00Z"}))
+    assert oomrec.json("show", bundle)["outcome"] == "recovered"  # has lived on
+    elsewhere = shutil.copytree(bundle, tmp_path / "elsewhere" / bundle.name)
+    process.kill()
+    process.wait()
+    assert oomrec.json("show", elsewhere)["outcome"] == "unknown"
+    manifest.write_text(json.dumps(words))
+    assert oomrec.json("ls")["bundles"][0]["outcome"] == "unknown"
+    assert sessions_in(preload) == []
+
+
+def test_a_kill_after_a_refusal_completes_its_bundle(preload, oomrec, victim):
+    run = killed(preload, victim, "waits")
+    run.only_bundle()
+    recovered = oomrec("recover", "--json").json()
+    assert recovered["bundles"] == [str(run.only_bundle())]
+    assert oomrec.json("show")["outcome"] == "unknown"
+
+
+def test_a_killed_program_that_held_much_becomes_a_bundle(preload, oomrec, victim):
+    run = killed(preload, victim, "never")
+    assert run.bundles() == []
+    recovered = oomrec("recover")
+    assert recovered.exit_code == 0
+    shown = oomrec.json("show", run.only_bundle())
+    assert shown["trigger"] == "killed" and shown["request"] is None
+    assert shown["holders"][0]["bytes"] == 20 << 20 and shown["holders"][0]["estimated"] is False
+    assert oomrec("recover").exit_code == 1
+
+
+@pytest.mark.needs_numpy
+def test_a_killed_numpy_names_its_line(preload, oomrec, tmp_path):
+    script = tmp_path / "hold.py"
+    script.write_text(
+        "import sys, time\nimport numpy as np\nheld = np.ones(4 << 20)\n"
+        "print('ready', flush=True)\ntime.sleep(60)\n"
+    )
+    process = preload.start("python3", script)
+    assert process.stdout.readline() == b"ready\n"
+    process.kill()
+    preload.finish(process)
+    page = oomrec("show")
+    assert page.exit_code == 0 and "is gone: its recording is now" in page.stderr
+    holders = oomrec.json("show")["holders"]
+    holder = next(holder for holder in holders if holder["bytes"] == 32 << 20)
+    lines = [(frame["file"], frame["line"]) for frame in holder["stack"]]
+    assert (str(script), 3) in lines
+
+
+def test_what_held_little_is_listed_and_removed(preload, oomrec):
+    run = preload("sh", "-c", "kill -9 $$")
+    assert run.exit_code == 137 and len(sessions_in(preload)) == 1
+    listed = oomrec("ls", "--all", env={"OOMREC_DUMP_DIR": "elsewhere"})
+    assert listed.exit_code == 0 and f"dead     {run.pid:>8}" in listed.stdout
+    recovered = oomrec("recover")
+    assert recovered.stdout == "1 recording that held nothing of note was removed\n"
+    assert sessions_in(preload) == [] and run.bundles() == []
+
+
+def test_many_readers_make_one_bundle(preload, oomrec, victim):
+    run = killed(preload, victim, "never")
+    readers = [oomrec.start(word) for word in ["recover", "ls", "show", "recover", "show", "ls"]]
+    for reader in readers:
+        assert oomrec.finish(reader).exit_code in (0, 1)
+    run.only_bundle()
+    assert sessions_in(preload) == []
+
+
+@pytest.mark.needs_program("unshare")
+@pytest.mark.skipif(os.geteuid() != 0, reason="a mount of one's own needs root")
+def test_who_may_not_write_shows_the_orphan_as_it_is(preload, oomrec, victim, tmp_path):
+    run = killed(preload, victim, "never")
+    (session,) = sessions_in(preload)
+    commands = f"{oomrec._prefix[0]} ls --all; {oomrec._prefix[0]} show {session}"
+    mount = "mount --bind $PWD $PWD && mount -o remount,ro,bind $PWD && cd $PWD"
+    inside = subprocess.run(
+        ["unshare", "-m", "sh", "-c", f"{mount} && {{ {commands}; }}"],
+        cwd=tmp_path,
+        env=oomrec.environment,
+        capture_output=True,
+        text=True,
+    )
+    if "mount" in inside.stderr:
+        pytest.skip("no mount of one's own here")
+    assert f"dead     {run.pid:>8}" in inside.stdout
+    assert "20.0 MiB in 1 block" in inside.stdout and inside.returncode == 0
+    assert sessions_in(preload) == [session] and run.bundles() == []
+
+
+def test_dump_from_outside_is_not_noticed(preload, oomrec, victim):
+    process = started(preload, victim, "never")
+    kept = ("Threads", "SigQ", "SigPnd", "ShdPnd", "SigBlk", "SigIgn", "SigCgt", "TracerPid")
+
+    def status():
+        with open(f"/proc/{process.pid}/status") as lines:
+            rows = dict(line.rstrip("\n").split(":", 1) for line in lines)
+        fds = sorted(os.listdir(f"/proc/{process.pid}/fd"))
+        return {name: rows[name] for name in kept}, rows["voluntary_ctxt_switches"], fds
+
+    before = status()
+    dumped = oomrec("dump", "--reason", "curiosity", process.pid)
+    assert dumped.exit_code == 0, str(dumped)
+    assert status() == before
+    shown = oomrec.json("show", dumped.stdout.strip())
+    assert (shown["trigger"], shown["verdict"]["code"]) == ("request", "requested")
+    assert shown["outcome"] == "running" and shown["holders"][0]["bytes"] == 20 << 20
+    process.kill()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="giving a file away needs root")
+def test_a_recording_of_somebody_else_is_not_trusted(preload, oomrec, victim):
+    run = killed(preload, victim, "never")
+    (session,) = sessions_in(preload)
+    os.chown(session, 65534, 65534)
+    assert oomrec("recover").exit_code == 1
+    assert "dead" not in oomrec("ls", "--all").stdout
+    assert session.exists() and run.bundles() == []
+    assert oomrec("show", session).exit_code == 0  # read when it is named, written nowhere
+    assert run.bundles() == []

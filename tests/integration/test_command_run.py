@@ -1,0 +1,171 @@
+"""`oomrec run`: the program's own exit code, signals and terminal; its own codes; pid 1."""
+
+import os
+import signal
+import subprocess
+import time
+
+import pytest
+
+
+@pytest.mark.parametrize("exit_code", [0, 1, 7, 125, 255])
+def test_the_exit_code_is_the_program_s(oomrec, exit_code):
+    assert oomrec("run", "--", "sh", "-c", f"exit {exit_code}").exit_code == exit_code
+
+
+@pytest.mark.parametrize("name", ["SEGV", "KILL", "TERM"])
+def test_a_signal_is_128_and_its_number(oomrec, name):
+    run = oomrec("run", "--quiet", "--", "sh", "-c", f"kill -{name} $$")
+    assert run.exit_code == 128 + getattr(signal, f"SIG{name}")
+
+
+def test_a_missing_program_is_127(oomrec):
+    run = oomrec("run", "--", "no-such-program")
+    assert run.exit_code == 127
+    assert run.stderr.splitlines()[0] == "oomrec run: there is no program 'no-such-program'"
+
+
+def test_what_may_not_be_run_is_126(oomrec, tmp_path):
+    (tmp_path / "plain").write_text("text")
+    for program in ["./plain", "/etc"]:
+        run = oomrec("run", "--", program)
+        assert run.exit_code == 126 and len(run.stderr.splitlines()) == 2
+
+
+def test_output_and_input_pass_through(oomrec):
+    run = oomrec("run", "--", "cat", input="the program's words\n")
+    assert run.stdout == "the program's words\n" and run.stderr == ""
+
+
+def test_a_signal_sent_to_us_reaches_the_program(oomrec):
+    script = "trap 'echo got it; exit 3' USR1; echo ready; while :; do sleep 0.05; done"
+    process = oomrec.start("run", "--", "sh", "-c", script)
+    assert process.stdout.readline() == b"ready\n"
+    process.send_signal(signal.SIGUSR1)
+    run = oomrec.finish(process)
+    assert run.exit_code == 3 and run.stdout == "got it\n"
+
+
+def test_ctrl_c_reaches_the_program_once(oomrec):
+    """The terminal signals the whole group: we must not add a second one."""
+    script = (
+        "import signal, time, sys\n"
+        "count = 0\n"
+        "def seen(*_):\n"
+        "    global count\n"
+        "    count += 1\n"
+        "signal.signal(signal.SIGINT, seen)\n"
+        "print('ready', flush=True)\n"
+        "end = time.monotonic() + 0.7\n"
+        "while time.monotonic() < end:\n"
+        "    time.sleep(0.05)\n"
+        "print(count)\n"
+    )
+    import pty
+
+    ours, theirs = pty.openpty()
+    process = subprocess.Popen(
+        ["setsid", "--ctty", "--wait", *oomrec._prefix, "run", "--", "python3", "-c", script],
+        stdin=theirs,
+        stdout=subprocess.PIPE,
+        env=oomrec.environment,
+    )
+    os.close(theirs)
+    assert process.stdout.readline() == b"ready\n"
+    os.write(ours, b"\x03")
+    assert process.stdout.read() == b"1\n"
+    assert process.wait(10) == 0
+    os.close(ours)
+
+
+def test_an_unsuitable_program_runs_without_us(oomrec):
+    run = oomrec("run", "--", "/sbin/ldconfig", "--version")
+    assert run.exit_code == 0 and "ldconfig" in run.stdout
+    assert len(run.stderr.splitlines()) == 1 and "statically linked" in run.stderr
+
+
+def test_what_is_preloaded_already_stays(oomrec, library):
+    run = oomrec("run", "--", "sh", "-c", "echo $LD_PRELOAD", env={"LD_PRELOAD": "libm.so.6"})
+    assert run.stdout.strip() == f"{library}:libm.so.6"
+
+
+def test_flags_become_variables(oomrec):
+    run = oomrec("run", "--limit", "512M", "--children", "0", "--", "sh", "-c", "env")
+    assert "OOMREC_LIMIT=512M" in run.stdout and "OOMREC_CHILDREN=0" in run.stdout
+
+
+def test_a_library_that_is_not_there_is_told(oomrec):
+    run = oomrec("run", "--", "true", env={"OOMREC_LIBRARY": "/nowhere.so"})
+    assert run.exit_code == 125 and "OOMREC_LIBRARY" in run.stderr
+
+
+@pytest.mark.needs_program("unshare")
+@pytest.mark.skipif(os.geteuid() != 0, reason="a pid namespace needs root")
+def test_as_pid_1_it_reaps_orphans_and_passes_signals_on(oomrec, build_dir, tmp_path):
+    """Orphans leave no zombies, TERM ends the program, its code is ours."""
+    script = (
+        "for i in 1 2 3 4 5; do (sleep 0.05 & exit) ; done; sleep 0.4\n"
+        "grep -l '^State:.Z' /proc/[0-9]*/status 2>/dev/null | wc -l\n"
+        "trap 'exit 9' TERM; echo ready; while :; do sleep 0.05; done\n"
+    )
+    command = ["unshare", "-fp", "--mount-proc", build_dir / "oomrec", "run", "--quiet", "--"]
+    process = subprocess.Popen(
+        [*command, "sh", "-c", script], stdout=subprocess.PIPE, env=oomrec.environment
+    )
+    assert process.stdout.readline() == b"0\n"
+    assert process.stdout.readline() == b"ready\n"
+    inner = subprocess.run(
+        ["pgrep", "-P", str(process.pid)], capture_output=True, text=True
+    ).stdout.split()[0]
+    time.sleep(0.1)
+    os.kill(int(inner), signal.SIGTERM)
+    assert process.wait(10) == 9
+
+
+@pytest.mark.parametrize("limit", ["1K", "2M"])
+def test_a_limit_too_low_for_main_is_one_clear_line(oomrec, victim, limit):
+    run = oomrec("run", "--limit", limit, "--", victim("early"))
+    assert run.exit_code == 3 and run.stdout == ""
+    assert run.stderr.splitlines()[-1] == (
+        f"oomrec: early never reached its main: a limit of {limit[0]}.0 {limit[1]}iB is too low "
+        "for it; raise --limit"
+    )
+    enough = oomrec("run", "--limit", "32M", "--", victim("early"))
+    assert enough.stdout == "main\n" and enough.stderr == ""
+
+
+@pytest.mark.parametrize("option", ["--limit", "--limit-as"])
+def test_a_limit_too_low_for_the_interpreter_is_one_clear_line(oomrec, python, option):
+    run = oomrec("run", option, "1K", "--", python("3.11"), "-c", "print('ran')")
+    assert run.exit_code != 0 and run.stdout == ""
+    (line,) = [line for line in run.stderr.splitlines() if "never reached its first line" in line]
+    assert line.endswith(f"raise {option}")
+
+
+def test_a_main_that_was_reached_gets_no_such_line(oomrec, victim, python):
+    run = oomrec("run", "--limit", "1M", "--", victim("dies"), "exits")
+    assert run.exit_code == 139 and "never reached" not in run.stderr, str(run)
+    script = "import json; x = bytearray(1 << 30)"
+    run = oomrec("run", "--limit", "64M", "--", python("3.11"), "-c", script)
+    assert "MemoryError" in run.stderr and "never reached" not in run.stderr
+
+
+@pytest.mark.needs_program("gcc")
+def test_libraries_that_do_not_fit_are_told(oomrec, tmp_path):
+    """The loader ends the program before anything of ours is there."""
+    (tmp_path / "big.c").write_text("char big[1 << 30]; int f(void) { return big[0]; }\n")
+    (tmp_path / "main.c").write_text("int f(void); int main(void) { return f(); }\n")
+    subprocess.run(
+        ["gcc", "-shared", "-fPIC", "-o", "libbig.so", "big.c"], cwd=tmp_path, check=True
+    )
+    build = ["gcc", "main.c", "-o", "program", "-L.", "-lbig", "-Wl,-rpath,$ORIGIN"]
+    subprocess.run(build, cwd=tmp_path, check=True)
+    command = ["sh", "-c", 'ulimit -v 600000; exec "$0" run -- ./program', oomrec._prefix[0]]
+    run = subprocess.run(
+        command, cwd=tmp_path, env=oomrec.environment, capture_output=True, text=True
+    )
+    assert run.returncode == 127
+    assert run.stderr.splitlines()[-1] == (
+        "oomrec: program never reached its main: its libraries do not fit into 585.9 MiB of "
+        "address space; raise the limit (ulimit -v)"
+    )

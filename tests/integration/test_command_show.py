@@ -1,0 +1,110 @@
+"""show, stats, tree and ls of one real bundle: contracts, text, damage."""
+
+import os
+import random
+import shutil
+
+import pytest
+
+LEAK = """\
+kept = []
+def make_batch():
+    return bytearray(20 << 20)
+while True:
+    kept.append(make_batch())
+"""
+FRAME = {"kind", "function", "file", "line", "module", "build_id", "offset", "inlined", "guessed"}
+
+
+@pytest.fixture
+def bundle(oomrec, tmp_path):
+    (tmp_path / "leak.py").write_text(LEAK)
+    run = oomrec("run", "--limit", "128M", "--", "python3", "leak.py")
+    assert run.exit_code == 1 and "MemoryError" in run.stderr, str(run)
+    return run.only_bundle()
+
+
+def test_the_contracts_hold(oomrec, bundle):
+    """Every key is there, in the types that docs/bundle-format.md names."""
+    show = oomrec.json("show")
+    assert list(show)[0] == "schema_version" and show["schema_version"] == 1
+    assert show["bundle"] == str(bundle) and show["trigger"] == "soft_limit"
+    assert show["verdict"]["code"] == "soft_limit" and show["limit"]["bytes"] == 128 << 20
+    assert show["process"]["argv"][-1] == "leak.py" and isinstance(show["process"]["pid"], int)
+    assert show["request"]["error"] == "ENOMEM" and show["request"]["size"] > 20 << 20
+    holder = show["holders"][0]
+    assert 0 < holder["share"] <= 1 and holder["count"] == 6
+    assert holder["bytes"] >= 6 * (20 << 20)
+    python = [frame for frame in holder["stack"] if frame["kind"] == "python"]
+    assert (python[0]["function"], python[0]["line"]) == ("make_batch", 3)
+    for frame in holder["stack"] + show["request"]["stack"]:
+        assert set(frame) == FRAME
+        assert frame["function"] is None or isinstance(frame["function"], str)
+
+    stats = oomrec.json("stats")
+    assert stats["peak_bytes"] >= stats["live_bytes"] >= 6 * (20 << 20)
+    assert stats["top_by_bytes"][0]["function"] == "make_batch"
+    assert stats["apis"]["malloc"]["count"] > 0 or stats["apis"]["calloc"]["count"] > 0
+    assert all(
+        set(bucket) == {"from", "to", "count", "bytes"} for bucket in stats["size_histogram"]
+    )
+
+    tree = oomrec.json("tree", "--space", "heap", "--at", "end")
+    assert (tree["space"], tree["at"]) == ("heap", "end")
+    assert set(tree["root"]) == {"function", "file", "line", "bytes", "count", "children"}
+    assert tree["root"]["children"][0]["bytes"] >= 6 * (20 << 20)
+
+    (listed,) = oomrec.json("ls")["bundles"]
+    assert listed["bundle"] == str(bundle) and listed["outcome"] == "exited 1"
+
+
+def test_the_pages_fit_and_say_what_happened(oomrec, bundle):
+    for command in (
+        ["show"],
+        ["show", "--full"],
+        ["stats"],
+        ["tree"],
+        ["tree", "--top-down"],
+        ["ls"],
+    ):
+        page = oomrec(*command)
+        assert page.exit_code == 0 and page.stderr == ""
+        assert max(map(len, page.stdout.splitlines())) <= 100
+    shown = oomrec("show", bundle).stdout
+    assert shown.startswith("soft_limit\n")
+    assert "leak.py:3 make_batch" in shown and "exited 1" in shown
+    assert "oomrec run --python-objects" in shown
+
+
+@pytest.mark.parametrize("command", ["show", "stats", "tree"])
+def test_a_damaged_recording_is_never_a_crash(oomrec, bundle, tmp_path, command):
+    """Cut or with flipped bits: shown, or two lines and exit code 2."""
+    whole = (bundle / "recording.oomrec").read_bytes()
+    damaged = tmp_path / "damaged"
+    shutil.copytree(bundle, damaged)
+    chance = random.Random(command)
+    rounds = 0
+    for _ in range(12):
+        data = bytearray(whole[: chance.choice([chance.randrange(len(whole)), len(whole)])])
+        for _ in range(chance.randrange(64)):
+            if data:
+                data[chance.randrange(min(len(data), 65536))] ^= 1 << chance.randrange(8)
+        (damaged / "recording.oomrec").write_bytes(data)
+        run = oomrec(command, damaged)
+        assert run.exit_code in (0, 2), str(run)
+        assert run.exit_code == 0 or len(run.stderr.splitlines()) == 2
+        rounds += 1
+    assert rounds == 12
+
+
+@pytest.mark.parametrize("command", ["show", "stats", "tree"])
+def test_a_recording_that_is_cut_short_is_refused(oomrec, bundle, tmp_path, command):
+    """What is left of it would tell something else than what happened."""
+    copy = tmp_path / "cut"
+    shutil.copytree(bundle, copy)
+    recording = copy / "recording.oomrec"
+    os.truncate(recording, recording.stat().st_size - 1)
+
+    run = oomrec(command, copy)
+
+    assert run.exit_code == 2 and "is cut short" in run.stderr

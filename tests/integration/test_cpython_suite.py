@@ -1,0 +1,97 @@
+"""CPython's own tests give the same results with and without the preload.
+
+Each test is compared by name: the lists must be equal, not only the sums. What only waits (stress
+of signals, timeouts of pipes) is left out.
+"""
+
+from __future__ import annotations
+
+import re
+import signal
+
+import pytest
+
+# Module: which of its tests, for unittest's -k; all without any.
+SUITES = {
+    "test_json": [],
+    "test_re": [],
+    "test_threading": ["ThreadTests", "ThreadJoinOnShutdown", "BarrierTests", "LocalTests"],
+    "test_subprocess": ["POSIXProcessTestCase", "ContextManagerTests"],
+    "multiprocessing": ["TestProcess", "TestQueue", "TestHeap", "TestPoolWorker", "TestSharedC"],
+    "test_signal": ["PosixTests", "WakeupSignalTests", "PendingSignalsTests"],
+    "test_mmap": [],
+    "test_ctypes": [],
+    "test_dict": [],
+    "test_list": [],
+    "test_gc": [],
+    "test_os": [],
+    "test_posix": [],
+}  # fmt: skip
+
+# Some builds of CPython come without this module of the suite: it is no more than this.
+MULTIPROCESSING = """
+import test._test_multiprocessing
+test._test_multiprocessing.install_tests_in_module_dict(globals(), "fork")
+"""
+
+EVERYTHING_RECORDED = {"OOMREC_MODE": "exact", "PYTHONMALLOC": "malloc"}
+
+
+@pytest.mark.parametrize("name", SUITES)
+def test_same_results(preload, plain, python, tmp_path, name):
+    compare(preload, plain, python("3.11"), tmp_path, name, {})
+
+
+@pytest.mark.parametrize("name", ["test_list", "test_gc", "test_mmap"])
+def test_same_results_with_every_object_recorded(preload, plain, python, tmp_path, name):
+    compare(preload, plain, python("3.11"), tmp_path, name, EVERYTHING_RECORDED)
+
+
+@pytest.mark.parametrize("version", ["3.12", "3.13"])
+def test_fork_warns_of_no_thread_of_ours(preload, plain, python, tmp_path, version):
+    """Since 3.12 a fork warns when /proc counts a second thread."""
+    compare(preload, plain, python(version), tmp_path, "test_posix", {"PYTHONWARNINGS": "always"})
+
+
+def compare(preload, plain, interpreter, directory, name, environment):
+    (directory / "multiprocessing_fork.py").write_text(MULTIPROCESSING)
+    module = "multiprocessing_fork" if name == "multiprocessing" else f"test.{name}"
+    if plain(interpreter, "-c", f"import {module}").exit_code != 0:
+        pytest.skip(f"this interpreter has no {module}")
+    command = [interpreter, "-m", "unittest", "-v"]
+    for pattern in SUITES[name]:
+        command += ["-k", pattern]
+    options = {"env": environment, "timeout": 600, "preexec_fn": interruptible}
+    alone = plain(*command, module, **options)
+    recorded = preload(*command, module, **options)
+
+    expected, got = results(alone), results(recorded)
+    assert len(expected) > 20, str(alone)
+    different = {
+        test: (expected.get(test), got.get(test))
+        for test in expected.keys() | got.keys()
+        if expected.get(test) != got.get(test)
+    }
+    assert different == {}, str(recorded)
+    assert recorded.exit_code == alone.exit_code
+    assert warnings(recorded) <= warnings(alone)
+
+
+def interruptible():
+    """Tests of SIGINT need it as a terminal has it, also when we run in the background."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
+OUTCOME = "ok|FAIL|ERROR|skipped|expected failure|unexpected success"
+LINE = re.compile(rf"^(\w+ \([^)\n]+\))(?:\n[^\n]*)?? \.\.\. .*?({OUTCOME})\b", re.M)
+
+
+def results(run):
+    """{test: outcome} of a verbose unittest run."""
+    return dict(LINE.findall(run.stdout + run.stderr))
+
+
+def warnings(run):
+    """What was warned of, without its numbers."""
+    lines = (run.stdout + run.stderr).splitlines()
+    return {re.sub(r"\d+|0x[0-9a-f]+", "N", line) for line in lines if "Warning" in line}

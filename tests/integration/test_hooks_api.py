@@ -1,0 +1,64 @@
+"""include/oomrec.h, by weak symbols from C and by ctypes from Python."""
+
+from __future__ import annotations
+
+import json
+import sys
+
+TOO_MUCH = 1 << 46
+MIB = 1 << 20
+
+
+def holder_of(shown: dict, bytes_: int) -> list[str]:
+    """The functions of the holder that has so many bytes."""
+    [found] = [holder for holder in shown["holders"] if holder["bytes"] == bytes_]
+    return [frame["function"] for frame in found["stack"]]
+
+
+def test_without_a_recorder_nothing_happens(plain, victim):
+    assert plain(victim("api_in_c")).stdout == "1 1 1\n"
+    alone = plain(sys.executable, victim("python/api_by_ctypes.py"))
+    assert (alone.stdout, alone.exit_code) == ("alone\n", 0)
+
+
+def test_a_bundle_on_request(oomrec, preload, victim):
+    run = preload(victim("api_in_c"), env={"OOMREC_MAX_DUMPS": 0})
+    asked = run.bundle_at("asked in C")
+    metadata = json.loads((asked / "metadata.json").read_text())
+    assert (metadata["reason"], metadata["context"]) == ("request", "asked in C")
+    shown = oomrec.json("show", asked)
+    assert (shown["trigger"], shown["verdict"]["code"]) == ("request", "requested")
+
+
+def test_a_limit_moves_while_the_program_runs(oomrec, preload, victim):
+    run = preload(victim("api_in_c"), env={"OOMREC_MAX_DUMPS": 0})
+    assert run.stdout == "0 1 1\n", str(run)  # refused under 32 MiB, given without
+    shown = [oomrec.json("show", bundle) for bundle in run.bundles()]
+    [refused] = [bundle for bundle in shown if bundle["trigger"] == "soft_limit"]
+    assert refused["request"]["size"] == 16 * MIB + 191
+    assert refused["limit"]["kind"] == "soft" and refused["limit"]["bytes"] == 32 * MIB
+
+
+def test_contexts_are_outer_frames_of_the_stack(oomrec, preload, victim):
+    run = preload(victim("api_in_c"), env={"OOMREC_MAX_DUMPS": 0})
+    shown = oomrec.json("show", run.bundle_at("asked in C"))
+    assert holder_of(shown, 8 * MIB + 179)[-2:] == ["[batch 7]", "[epoch 3]"]
+    assert holder_of(shown, 9 * MIB + 181)[-1] == "[epoch 3]"
+    assert not holder_of(shown, 16 * MIB + 191)[-1].startswith("[")
+    refused = oomrec.json("show", run.bundles()[0])["request"]
+    assert refused["size"] == TOO_MUCH + 173 and refused["stack"][-1]["function"] == "[loader]"
+    assert "[epoch 3]" in oomrec("tree", run.bundle_at("asked in C")).stdout
+
+
+def test_from_python_by_ctypes(oomrec, preload, victim):
+    script = victim("python/api_by_ctypes.py")
+    run = preload(sys.executable, script, env={"OOMREC_MAX_DUMPS": 0})
+    assert run.stdout == "dumped 1\nrefused\ngiven 48\n" and run.exit_code == 0, str(run)
+    shown = oomrec.json("show", run.bundle_at("asked in Python"))
+    assert shown["trigger"] == "request"
+    assert holder_of(shown, 6 * MIB + 1)[-1] == "[epoch 4]"
+    refused = [bundle for bundle in run.bundles() if bundle != run.bundle_at("asked in Python")]
+    request = oomrec.json("show", refused[0])["request"]
+    assert request["size"] == 48 * MIB + 1
+    asked = next(frame for frame in request["stack"] if frame["kind"] == "python")
+    assert asked["file"] == script and asked["line"] == 14

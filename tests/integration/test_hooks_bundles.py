@@ -1,0 +1,83 @@
+"""What a refused request leaves in the bundle: its function, its size, its stack."""
+
+from __future__ import annotations
+
+import glob
+
+import pytest
+
+TOO_MUCH = 1 << 46
+PAGE = 4096
+
+# victim: api, bytes, space, a function of its stack
+REFUSALS = {
+    "naive_malloc": ("malloc", TOO_MUCH + 101, "heap", "main"),
+    "posix_memalign": ("posix_memalign", TOO_MUCH + 107, "heap", "main"),
+    "aligned_alloc": ("aligned_alloc", TOO_MUCH + 109 * 64, "heap", "main"),
+    "map": ("mmap", 2 * TOO_MUCH + 127, "map", "main"),
+    "remap": ("mremap", TOO_MUCH + 131 * PAGE, "map", "main"),
+    "calloc_overflow": ("calloc", 2**64 - 1, "heap", "main"),
+    "thread_refused": ("pthread_create", 4 * TOO_MUCH, "map", "main"),
+    "leak": ("malloc", TOO_MUCH + 137, "heap", "main"),
+    "own_rlimit": ("malloc", (512 << 20) + 139, "heap", "main"),
+    "vfork_exec": ("malloc", TOO_MUCH + 149, "heap", "main"),
+    "coroutine": ("malloc", TOO_MUCH + 157, "heap", "fail_in_coroutine"),
+}
+
+
+def request_of(oomrec, run) -> dict:
+    return oomrec.json("show", run.bundles()[0])["request"]
+
+
+@pytest.mark.parametrize("name", REFUSALS)
+def test_request_is_exact(oomrec, preload, victim, name):
+    api, bytes_, space, function = REFUSALS[name]
+    request = request_of(oomrec, preload(victim(name)))
+    assert (request["api"], request["size"], request["space"]) == (api, bytes_, space)
+    assert request["error"] in ("ENOMEM", "EAGAIN")
+    assert function in [frame["function"] for frame in request["stack"]]
+
+
+def test_realloc_that_grew(oomrec, preload, victim):
+    run = preload(victim("realloc_growth"))
+    request = request_of(oomrec, run)
+    assert request["api"] == "realloc" and f"refused {request['size']}\n" in run.stdout
+
+
+def test_each_of_64_threads_is_counted(oomrec, preload, victim):
+    run = preload(victim("threads_fail"))
+    request = request_of(oomrec, run)
+    assert run.stdout == "64 refused\n"
+    assert request["api"] == "malloc" and (request["size"] - TOO_MUCH - 1000) in range(0, 128, 2)
+    assert "fail" in [frame["function"] for frame in request["stack"]]
+
+
+@pytest.mark.parametrize("name", [None, "libjemalloc.so.2", "libtcmalloc.so.4"])
+def test_new_is_seen_under_every_allocator(oomrec, plain, library, victim, name):
+    other = "" if name is None else ":" + (glob.glob(f"/usr/lib/*/{name}") or pytest.skip(name))[0]
+    run = plain(victim("new_caught"), env={"LD_PRELOAD": f"{library}{other}"})
+    request = request_of(oomrec, run)
+    assert request["size"] == 2 * TOO_MUCH + 103, str(run)
+    assert request["api"] == ("malloc" if name is None else "operator_new")
+    assert "main" in [frame["function"] for frame in request["stack"]]
+
+
+def test_soft_limit_throws_the_programs_own_exception(oomrec, plain, library, victim):
+    for name in (None, "libjemalloc.so.2", "libtcmalloc.so.4"):
+        found = [] if name is None else glob.glob(f"/usr/lib/*/{name}")
+        preloads = ":".join([str(library), *found])
+        run = plain(victim("new_within_limit"), env={"LD_PRELOAD": preloads, "OOMREC_LIMIT": "64M"})
+        assert run.stdout == "caught, 7 again\n", str(run)
+
+
+def test_probes_leave_no_bundle(preload, victim):
+    run = preload(victim("probes"))
+    assert run.exit_code == 0 and run.bundles() == [], str(run)
+
+
+def test_a_refused_fork_is_a_failure(oomrec, preload, victim, tmp_path):
+    tmp_path.chmod(0o777)
+    run = preload(victim("fork_refused"))
+    if run.exit_code == 77:
+        pytest.skip("the limit of tasks could not be set")
+    assert "EAGAIN 1" in run.stdout

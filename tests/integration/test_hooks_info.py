@@ -1,0 +1,96 @@
+"""What the library finds out about itself at start: OOMREC_INFO, before the program's main."""
+
+from __future__ import annotations
+
+import glob
+import json
+import sys
+
+import pytest
+
+
+def facts_of(run_with, tmp_path, *command, **env) -> dict:
+    path = tmp_path / "facts"
+    path.unlink(missing_ok=True)
+    run = run_with(*command, env={"OOMREC_INFO": path, **env})
+    assert run.exit_code == 0 and run.stdout == "", str(run)
+    return {fact["fact"]: fact for fact in map(json.loads, path.read_text().splitlines())}
+
+
+def test_a_plain_program_is_observed(preload, tmp_path):
+    facts = facts_of(preload, tmp_path, "ls")
+    assert facts["recorder"]["active"] and facts["heap"]["active"] and facts["mappings"]["active"]
+    assert facts["allocator"]["detail"] == "libc.so.6"
+
+
+def test_python_is_observed(preload, tmp_path):
+    assert facts_of(preload, tmp_path, sys.executable, "-c", "pass")["heap"]["active"]
+
+
+@pytest.mark.parametrize("name", ["libjemalloc.so.2", "libtcmalloc.so.4", "libmimalloc.so.2"])
+def test_the_order_of_preloads_decides(plain, library, tmp_path, name):
+    found = glob.glob(f"/usr/lib/*/{name}")
+    if not found:
+        pytest.skip(f"not installed: {name}")
+    after = facts_of(plain, tmp_path, "ls", LD_PRELOAD=f"{library}:{found[0]}")
+    assert after["heap"]["active"] and after["allocator"]["detail"] == name
+    before = facts_of(plain, tmp_path, "ls", LD_PRELOAD=f"{found[0]}:{library}")
+    assert not before["heap"]["active"]
+    assert "put liboomrec.so first" in before["heap"]["detail"]
+
+
+def test_a_malloc_of_the_programs_own_is_said(preload, tmp_path, victim):
+    facts = facts_of(preload, tmp_path, victim("own_malloc"))
+    assert not facts["heap"]["active"] and "brings its own malloc" in facts["heap"]["detail"]
+
+
+def test_off_is_off(preload, tmp_path):
+    facts = facts_of(preload, tmp_path, "ls", OOMREC_MODE="off")
+    assert not facts["recorder"]["active"] and facts["recorder"]["detail"] == "OOMREC_MODE=off"
+
+
+def test_every_fact_has_its_line(preload, tmp_path):
+    facts = facts_of(preload, tmp_path, "ls", OOMREC_LIMIT="64M", OOMREC_LIMIT_AS="2G")
+    names = (
+        "recorder heap allocator operator_new mappings processes threads python session bundles"
+        " soft_limit address_space_limit data_limit children library"
+    )
+    assert list(facts) == names.split()
+    assert facts["soft_limit"] == {"fact": "soft_limit", "active": True, "detail": str(64 << 20)}
+    assert facts["address_space_limit"]["active"] and not facts["data_limit"]["active"]
+    assert facts["session"]["active"]
+    assert facts["session"]["detail"].startswith(f"{preload.session_dir}/oomrec-")
+    assert facts["bundles"]["detail"] == str(preload.dump_dir)
+    assert facts["python"]["active"] is None
+    assert list(preload.session_dir.glob("*/*")) == [] and not preload.dump_dir.exists()
+
+
+@pytest.mark.parametrize("version", ["3.8", "3.11", "3.13"])
+def test_the_interpreter_is_named(oomrec, preload, python, tmp_path, version):
+    fact = facts_of(preload, tmp_path, python(version), "-c", "pass")["python"]
+    assert fact["active"] and fact["detail"].startswith(f"{version}.")
+    answer = oomrec.json("info", "--", python(version), "-c", "pass")
+    assert answer["python"] == f"Python {fact['detail']}: its stacks are read"
+
+
+def check_note(oomrec, run, words):
+    """In info, in show and in what the program's own end printed: the same words."""
+    shown = oomrec("show", run.bundle_at("here"))
+    assert words in " ".join(shown.stdout.split()), str(shown)
+    assert words in run.stderr, str(run)
+
+
+def test_a_heap_that_is_not_observed_is_said_everywhere(oomrec, preload, victim):
+    words = "heap not observed: the program brings its own malloc"
+    check_note(oomrec, preload(victim("own_malloc")), words)
+    answer = oomrec.json("info", "--", victim("own_malloc"))
+    assert {"fact": "heap", "active": False, "detail": words} in answer["facts"]
+
+
+def test_an_allocator_before_us_is_said_everywhere(oomrec, plain, library, victim):
+    found = glob.glob("/usr/lib/*/libjemalloc.so.2")
+    if not found:
+        pytest.skip("not installed: libjemalloc.so.2")
+    env = {"LD_PRELOAD": f"{found[0]}:{library}"}
+    words = "heap not observed: put liboomrec.so first in LD_PRELOAD, before libjemalloc.so.2"
+    check_note(oomrec, plain(victim("marks_once"), env=env), words)

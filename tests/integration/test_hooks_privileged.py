@@ -1,0 +1,65 @@
+"""A setuid program, started by another user, runs without the recorder and without a complaint."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from pathlib import Path
+
+import pytest
+
+NOBODY = 65534
+
+
+@pytest.fixture
+def setuid_program(victim):
+    """A copy with root's rights, where everybody can start it."""
+    if os.geteuid() != 0:
+        pytest.skip("only root can make a program setuid")
+    with tempfile.TemporaryDirectory() as directory:
+        Path(directory).chmod(0o755)
+        program = Path(directory) / "privileged"
+        shutil.copy(victim("privileged"), program)
+        os.chown(program, 0, 0)
+        program.chmod(0o4755)
+        if os.statvfs(directory).f_flag & os.ST_NOSUID:
+            pytest.skip(f"{directory} is mounted nosuid")
+        yield program
+
+
+def as_nobody():
+    os.setgroups([])
+    os.setresgid(NOBODY, NOBODY, NOBODY)
+    os.setresuid(NOBODY, NOBODY, NOBODY)
+
+
+@pytest.fixture
+def readable_library(library):
+    """The library where another user can read it."""
+    with tempfile.TemporaryDirectory() as directory:
+        Path(directory).chmod(0o755)
+        yield shutil.copy(library, directory)
+
+
+def run_as_nobody(plain, library, *command):
+    env = {"LD_PRELOAD": library, "OOMREC_SESSION_DIR": None, "OOMREC_DUMP_DIR": None}
+    return plain(*command, env=env, cwd="/", preexec_fn=as_nobody)
+
+
+def test_a_setuid_program_starts_without_us(plain, readable_library, setuid_program):
+    run = run_as_nobody(plain, readable_library, setuid_program)
+    if run.stdout.startswith("plain"):
+        pytest.skip("setuid has no effect here")
+    assert (run.stdout, run.exit_code) == ("privileged, not recorded\n", 0), str(run)
+    assert run.stderr == "", str(run)
+
+
+def test_a_recorded_shell_starts_it_without_a_word(plain, readable_library, setuid_program):
+    """Neither the loader's nor the recorder's."""
+    script = f"{setuid_program}; exit 4"
+    run = run_as_nobody(plain, readable_library, "/bin/sh", "-c", script)
+    if run.stdout.startswith("plain"):
+        pytest.skip("setuid has no effect here")
+    assert run.stdout == "privileged, not recorded\n" and run.exit_code == 4, str(run)
+    assert run.stderr == "", str(run)

@@ -1,0 +1,34 @@
+"""A program in a sandbox lives: no system call of the recorder's own, and a recording to read."""
+
+from __future__ import annotations
+
+import pytest
+
+TOO_MUCH = 1 << 46
+
+
+@pytest.mark.parametrize("how", ["prctl", "syscall"])
+@pytest.mark.parametrize("mode", ["sampled", "exact"])
+def test_sandboxed_program_is_not_killed(oomrec, plain, preload, victim, how, mode):
+    without = plain(victim("sandboxed"), how)
+    if without.exit_code == 77:
+        pytest.skip("no seccomp filter may be set here")
+    run = preload(victim("sandboxed"), how, env={"OOMREC_MODE": mode})
+    assert (run.stdout, run.exit_code) == (without.stdout, without.exit_code) == ("lives\n", 3)
+    assert run.bundles() == []
+
+    recovered = oomrec("recover")
+    assert recovered.exit_code == 0, str(recovered)
+    shown = oomrec.json("show", recovered.only_bundle())
+    assert shown["outcome"] == "exited 3"
+    assert shown["request"]["size"] == TOO_MUCH + 163
+    assert "main" in [frame["function"] for frame in shown["request"]["stack"]]
+    assert shown["spaces"]["heap"]["live_bytes"] >= 64 << 20
+
+
+def test_a_filter_from_before_the_start_is_the_containers(oomrec, preload, victim):
+    """Every container has one: the recorder works under it as usual."""
+    run = preload(victim("sandboxed"), "prctl", victim("naive_malloc"))
+    if run.exit_code == 77:
+        pytest.skip("no seccomp filter may be set here")
+    assert oomrec.json("show", run.only_bundle())["request"]["size"] == TOO_MUCH + 101

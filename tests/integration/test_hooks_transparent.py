@@ -1,0 +1,154 @@
+"""A program behaves the same with and without the library before it: output, errno, exit code."""
+
+from __future__ import annotations
+
+import glob
+import subprocess
+import sys
+
+import pytest
+
+VICTIMS = [
+    "new_caught", "posix_memalign", "aligned_alloc", "map", "remap", "calloc_overflow",
+    "realloc_growth", "threads_fail", "thread_refused", "fork_refused", "leak", "own_rlimit",
+    "tls_destructor", "vfork_exec", "daemonize", "coroutine", "fork_storm", "naive_malloc",
+]  # fmt: skip
+
+ALLOCATORS = [
+    "libjemalloc.so.2",
+    "libtcmalloc.so.4",
+    "libtcmalloc_minimal.so.4",
+    "libmimalloc.so.2",
+]
+
+
+def allocator(name: str) -> str:
+    found = glob.glob(f"/usr/lib/*/{name}")
+    if not found:
+        pytest.skip(f"not installed: {name}")
+    return found[0]
+
+
+def same(plain, preload, *args, **options):
+    without = plain(*args, **options)
+    recorded = preload(*args, **options)
+    assert (recorded.stdout, recorded.exit_code) == (without.stdout, without.exit_code), str(
+        recorded
+    )
+    return without, recorded
+
+
+@pytest.mark.parametrize("name", VICTIMS)
+@pytest.mark.parametrize("mode", ["sampled", "exact"])
+def test_victim_ends_as_without(plain, preload, victim, name, mode):
+    same(plain, preload, victim(name), env={"OOMREC_MODE": mode})
+
+
+def test_own_view_is_unchanged(plain, preload, victim, tmp_path):
+    """Threads, children, descriptors, signals, timers, environment, directory: as without us."""
+    ours = ("LD_PRELOAD=", "OOMREC_")
+    without, recorded = plain(victim("own_view")), preload(victim("own_view"))
+    seen = [line for line in recorded.stdout.splitlines() if not line.startswith(ours)]
+    assert seen == [line for line in without.stdout.splitlines() if not line.startswith(ours)]
+    assert not list(tmp_path.glob("oom_dumps"))
+
+
+@pytest.mark.parametrize("name", ALLOCATORS)
+def test_other_allocators_in_both_orders(plain, library, name):
+    other = allocator(name)
+    without = plain("ls", "/usr", env={"LD_PRELOAD": other})
+    for order in (f"{library}:{other}", f"{other}:{library}"):
+        run = plain("ls", "/usr", env={"LD_PRELOAD": order})
+        assert (run.stdout, run.exit_code) == (without.stdout, 0), str(run)
+
+
+@pytest.mark.parametrize("name", ALLOCATORS[:3])  # mimalloc, built as C, aborts on a refused new
+def test_new_of_another_allocator_throws_its_own(plain, library, victim, name):
+    other = allocator(name)
+    without = plain(victim("new_caught"), env={"LD_PRELOAD": other})
+    run = plain(victim("new_caught"), env={"LD_PRELOAD": f"{library}:{other}"})
+    assert (run.stdout, run.exit_code) == (without.stdout, without.exit_code), str(run)
+
+
+@pytest.mark.parametrize("name", ["jemalloc", "tcmalloc_minimal"])
+def test_linked_allocators(plain, preload, victim, name, build_dir):
+    if not (build_dir / "tests" / "victims" / f"new_caught_{name}").exists():
+        pytest.skip(f"not installed for linking: {name}")
+    same(plain, preload, victim(f"new_caught_{name}"))
+
+
+def test_static_and_musl_programs_start(plain, preload, victim):
+    for name in ("hello_static", "hello_musl"):
+        run = preload(victim(name), "x")
+        assert run.exit_code == 0 and run.stdout.startswith("hello 2 x 1\n"), str(run)
+
+
+def test_exec_of_what_cannot_be_recorded_drops_us(preload, victim, library):
+    """A shell starts them: our entry leaves LD_PRELOAD, what else stands there stays."""
+    for name in ("hello_static", "hello_musl", "hello_asan"):
+        run = preload("/bin/sh", "-c", f"exec {victim(name)} x")
+        assert run.exit_code == 0, str(run)
+        assert "liboomrec" not in run.stdout, str(run)
+    other = allocator("libjemalloc.so.2")
+    run = preload(
+        "/bin/sh", "-c", f"{victim('hello_static')}", env={"LD_PRELOAD": f"{library}:{other}"}
+    )
+    assert f"LD_PRELOAD {other}\n" in run.stdout, str(run)
+
+
+def test_posix_spawn_and_subprocess_drop_us_too(preload, victim):
+    script = (
+        "import os, subprocess, sys\n"
+        "target = sys.argv[1]\n"
+        "pid = os.posix_spawn(target, [target], os.environ)\n"
+        "os.waitpid(pid, 0)\n"
+        "print(subprocess.run([target], capture_output=True, text=True).stdout, end='')\n"
+        "print(subprocess.run([target], close_fds=False, capture_output=True, text=True).stdout, end='')\n"
+    )
+    run = preload(sys.executable, "-c", script, victim("hello_static"))
+    assert run.exit_code == 0 and "liboomrec" not in run.stdout, str(run)
+    assert run.stdout.count("hello 1 - 1") == 3, str(run)
+
+
+def test_children_can_be_left_alone(preload, victim):
+    run = preload("/bin/sh", "-c", f"exec {victim('hello')}", env={"OOMREC_CHILDREN": "0"})
+    assert "LD_PRELOAD is not set" in run.stdout, str(run)
+
+
+def test_a_cleaned_environment_stays_clean(preload, victim):
+    run = preload("/usr/bin/env", "-i", victim("hello"))
+    assert "LD_PRELOAD is not set" in run.stdout, str(run)
+
+
+PROGRAMS = {
+    "gcc": "echo 'int main(void){return 7;}' > p.c && gcc -O2 -o p p.c; ./p; echo $?; rm -f p p.c",
+    "sqlite3": "sqlite3 :memory: 'create table t(x); insert into t values(1),(2); select sum(x) from t'",
+    "perl": "perl -e 'my %h = map { $_ => $_ * 2 } 1..20000; print scalar(keys %h), \"\\n\"'",
+    "git": "rm -rf r && git init -q r && cd r && echo a > f && git add f && git -c user.name=a -c user.email=b"
+    " commit -qm m && git gc -q && git status --short && git log --format=%s && cd .. && rm -rf r",
+    "bash": "bash -c 'for i in 1 2 3; do echo $(echo $i | sed s/./x/) | cat; done; wait'",
+    "node": "node -e 'console.log([1,2,3].map(x => x * 2).join())'",
+    "java": "java -version 2>&1 | wc -l",
+    "awk": "seq 1 10000 | awk '{s += $1} END {print s}'",
+    "tar": "tar -cf - -C /etc hostname | tar -tf -",
+}
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_programs_nobody_here_wrote(plain, preload, name):
+    if subprocess.run(["which", name], capture_output=True).returncode:
+        pytest.skip(f"not installed: {name}")
+    without, recorded = same(plain, preload, "/bin/sh", "-c", PROGRAMS[name])
+    assert recorded.stderr == without.stderr, str(recorded)
+
+
+def test_python_sees_nothing(plain, preload):
+    """Python, its threads, subprocesses (vfork) and multiprocessing (fork)."""
+    script = (
+        "import subprocess, threading, multiprocessing, os\n"
+        "print(subprocess.run(['echo', 'x'], capture_output=True).stdout)\n"
+        "t = threading.Thread(target=lambda: bytearray(10**6)); t.start(); t.join()\n"
+        "with multiprocessing.get_context('fork').Pool(4) as pool: print(sum(pool.map(abs, range(-50, 0))))\n"
+        "print(len(os.listdir('/proc/self/fd')))\n"
+    )
+    same(plain, preload, sys.executable, "-c", script)

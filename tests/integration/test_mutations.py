@@ -1,0 +1,62 @@
+"""A recording with flipped bits, or cut: shown as far as it can be, or refused in words."""
+
+import random
+import re
+import shutil
+import subprocess
+
+import pytest
+
+LEAK = """\
+import json, threading
+def make_batch():
+    return bytearray(20 << 20), [json.dumps({"step": n}) for n in range(2000)]
+kept = []
+def train():
+    while True:
+        kept.append(make_batch())
+threads = [threading.Thread(target=train) for _ in range(3)]
+[thread.start() for thread in threads]
+[thread.join() for thread in threads]
+"""
+
+
+@pytest.fixture
+def bundle(oomrec, tmp_path):
+    (tmp_path / "leak.py").write_text(LEAK)
+    return oomrec("run", "--limit", "128M", "--", "python3", "leak.py").bundles()[0]
+
+
+def test_ten_thousand_mutations_are_never_a_crash(build_dir, bundle):
+    driver = build_dir / "tests" / "unit" / "tools" / "tools_mutations"
+    rounds = 10_000
+    run = subprocess.run(
+        [driver, bundle / "recording.oomrec", str(rounds)],
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    assert run.returncode == 0, run.stderr[-2000:]
+    counted = re.fullmatch(r"(\d+) rounds, (\d+) shown, (\d+) refused\n", run.stderr)
+    assert counted, run.stderr[-2000:]
+    total, shown, refused = map(int, counted.groups())
+    assert total == rounds and shown + refused == total
+    assert shown > rounds / 10 and refused > rounds / 100  # both happen
+
+
+def test_the_commands_refuse_in_two_lines(oomrec, bundle, tmp_path):
+    whole = (bundle / "recording.oomrec").read_bytes()
+    damaged = shutil.copytree(bundle, tmp_path / "damaged")
+    chance = random.Random(50)
+    rounds = 0
+    for command in ["show", "stats", "tree", "show", "ls"] * 10:
+        data = bytearray(whole[: chance.choice([chance.randrange(len(whole)), len(whole)])])
+        for _ in range(chance.randrange(64) if data else 0):
+            data[chance.randrange(min(len(data), 65536))] ^= 1 << chance.randrange(8)
+        (damaged / "recording.oomrec").write_bytes(data)
+        run = oomrec(command, tmp_path if command == "ls" else damaged)
+        assert run.exit_code in (0, 2), str(run)
+        if run.exit_code == 2:
+            assert run.stdout == "" and len(run.stderr.splitlines()) == 2
+        rounds += 1
+    assert rounds == 50

@@ -1,0 +1,53 @@
+"""A script runs into the soft limit, by every Python: the bundle has its lines and functions."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+VERSIONS = ["3.8", "3.9", "3.10", "3.11", "3.12", "3.13", "3.14"]
+SIZE = 100 << 20
+
+
+@pytest.mark.parametrize("kind", ["bytes", "bytearray", "list"])
+@pytest.mark.parametrize("memory", ["pymalloc", "malloc"])
+@pytest.mark.parametrize("version", VERSIONS)
+def test_the_line_that_asked_and_the_line_that_holds(
+    preload, oomrec, python, victim, version, memory, kind
+):
+    script = Path(victim("python/over_limit.py"))
+    environment = {"OOMREC_LIMIT": "128M", "PYTHONMALLOC": memory}
+    run = preload(python(version), script, kind, env=environment)
+
+    assert run.stdout == "holding 48\n" and run.exit_code == 1, str(run)
+    assert run.stderr.endswith("MemoryError\n")
+    shown = oomrec.json("show", run.only_bundle())
+    assert shown["verdict"]["code"] == "soft_limit"
+    assert shown["process"]["python"].startswith(version)
+    assert SIZE <= shown["request"]["size"] < SIZE + 4096
+    source = script.read_text().splitlines()
+    asked = python_frames(shown["request"]["stack"], script, source)
+    assert [name for name, _ in asked] == ["<lambda>", name_of("Asker.ask", version), "<module>"]
+    assert f'"{kind}": lambda' in asked[0][1]
+    assert asked[1][1] == "return KINDS[kind]()"
+    assert "Asker().ask(sys.argv[1])" in asked[2][1]
+
+    holder = shown["holders"][0]
+    assert holder["bytes"] == pytest.approx(48 << 20, rel=0.01) and holder["count"] == 48
+    holding = python_frames(holder["stack"], script, source)
+    assert holding[-1] == ("<module>", "held = hold()")
+    assert holding[-2][0] == "hold"
+    assert holding[0][1] == "bytearray(1 << 20)"
+
+
+def name_of(qualified, version):
+    """Before 3.11 a code object knows its bare name only."""
+    return qualified if version not in ("3.8", "3.9", "3.10") else qualified.rpartition(".")[2]
+
+
+def python_frames(stack, script, source):
+    """[(function, its line's text)], innermost first; every frame is the script's."""
+    frames = [frame for frame in stack if frame["kind"] == "python"]
+    assert all(Path(frame["file"]).name == script.name for frame in frames), frames
+    return [(frame["function"], source[frame["line"] - 1].strip()) for frame in frames]

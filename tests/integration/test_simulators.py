@@ -1,0 +1,46 @@
+"""Python bytes and numpy arrays grow by half each round under an RLIMIT_AS the script sets itself."""
+
+import sys
+from pathlib import Path
+
+import pytest
+
+VICTIMS = [
+    pytest.param("grow_bytes.py", "os.urandom(size)", id="bytes"),
+    pytest.param("grow_numpy.py", "np.ones(count)", id="numpy", marks=pytest.mark.needs_numpy),
+]
+
+
+@pytest.mark.parametrize("script, line_text", VICTIMS)
+def test_the_bundle_names_size_line_and_limit(preload, oomrec, victim, script, line_text):
+    """The size is exact, the line is the one that asked, the C frames below it end in malloc's caller."""
+    path = Path(victim(f"python/{script}"))
+    run = preload(sys.executable, path)
+
+    refused = int(run.stdout.split("refused ")[1].split()[0])
+    shown = oomrec.json("show", run.only_bundle())
+    assert shown["verdict"]["code"] == "address_space_limit"
+    assert shown["limit"]["kind"] == "rlimit_as" and shown["limit"]["bytes"] == 1 << 30
+    assert shown["request"]["error"] == "ENOMEM"
+    header = (
+        shown["request"]["size"] - refused
+    )  # a bytes object has one; numpy asks for the bare data
+    assert header == 0 if script == "grow_numpy.py" else 0 < header <= 64
+    stack = shown["request"]["stack"]
+    asked = next(f for f in stack if f["kind"] == "python" and f["file"] == str(path))
+    assert line_text in path.read_text().splitlines()[asked["line"] - 1]
+    assert stack[0]["kind"] == "native"
+    if script == "grow_numpy.py":
+        assert any("numpy" in (f["module"] or "") for f in stack)
+
+
+@pytest.mark.parametrize("script, line_text", VICTIMS)
+def test_the_script_ends_as_without_us(preload, plain, victim, script, line_text):
+    """Same output, same exit code; on stderr only our own lines are new."""
+    command = [sys.executable, victim(f"python/{script}")]
+    alone, recorded = plain(*command), preload(*command)
+
+    assert recorded.exit_code == alone.exit_code == 1
+    theirs = [line for line in recorded.stderr.splitlines() if not line.startswith("oomrec:")]
+    assert theirs == alone.stderr.splitlines()
+    assert recorded.stdout == alone.stdout

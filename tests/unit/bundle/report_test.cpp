@@ -1,0 +1,89 @@
+// The lines on stderr: whose line a holder is told by, and when its figure is an estimate.
+#define DOCTEST_CONFIG_IMPLEMENT_WITH_MAIN
+#include "recorder/bundle/report.h"
+
+#include <doctest/doctest.h>
+
+#include <memory>
+#include <string>
+
+#include "recorder/bundle/own_code.h"
+#include "tests/unit/bundle/session_image.h"
+
+using namespace oomrec;
+using namespace oomrec::bundle;
+using session::Code;
+using session::SessionImage;
+using session::TableId;
+
+namespace {
+
+struct Reported : SessionImage {
+  std::uint64_t python(std::string_view path, std::string_view function, std::uint32_t line) {
+    const session::StringId file = string(path);
+    const session::StringId name = string(function);
+    std::uint32_t code = 0;
+    add<Code>(TableId::codes, &code) = {file, name, line, 0};
+    return session::python_frame(code, 0);
+  }
+
+  // The line about the largest holder.
+  std::string holder_line() const {
+    char buffer[2048];
+    Text text{buffer, sizeof buffer};
+    const auto work = std::make_unique<Workspace>();
+    report_failure(OutsideHooks::in_hook(), text, view(), {}, {}, *work);
+    const std::string report{text.view()};
+    const auto begin = report.find("largest holder: ");
+    if (begin == std::string::npos) return {};
+    return report.substr(begin + 16, report.find('\n', begin) - begin - 16);
+  }
+};
+
+}  // namespace
+
+TEST_CASE("the largest holder is told by the innermost line of the program's own") {
+  Reported session;
+  const auto own = session.python("/home/me/grow.py", "grow", 7);
+  const auto ones =
+      session.python("/opt/lib/python3.11/site-packages/numpy/_core/numeric.py", "ones", 225);
+  const auto json = session.python("/usr/lib/python3.11/json/decoder.py", "decode", 340);
+  session.holder(session.stack({own, json, ones}), Space::heap, 3 << 20, 2);
+  CHECK(session.holder_line() == "3.0 MiB in 2 blocks, grow.py:7 grow");
+
+  SUBCASE("without one, by the innermost of all") {
+    session.holder(session.stack({json, ones}), Space::heap, 4 << 20, 1);
+    CHECK(session.holder_line() == "4.0 MiB in 1 block, numeric.py:225 ones");
+  }
+  SUBCASE("without any, by the module") {
+    const auto module = session.module("/opt/libsound.so");
+    session.holder(session.stack({session::native_frame(module, 64, false, false)}), Space::heap,
+                   5 << 20, 1);
+    CHECK(session.holder_line() == "5.0 MiB in 1 block, libsound.so");
+  }
+}
+
+TEST_CASE("only what was sampled is about") {
+  Reported session;
+  const auto frame = session.python("a.py", "f", 3);
+  session.holder(session.stack({frame}), Space::heap, 2 << 20, 4);
+  CHECK(session.holder_line() == "2.0 MiB in 4 blocks, a.py:3 f");
+  session.holder(session.stack({frame}), Space::heap, 3 << 20, 4, session::kHolderEstimated);
+  CHECK(session.holder_line() == "about 3.0 MiB in 4 blocks, a.py:3 f");
+}
+
+TEST_CASE("whose code a Python file is") {
+  for (const char* own : {"/home/me/train.py", "train.py", "<string>", "<stdin>",
+                          "<ipython-input-1>", "/srv/python3/app.py", "/usr/local/bin/tool"}) {
+    CAPTURE(own);
+    CHECK(is_programs_own(own));
+  }
+  for (const char* other :
+       {"", "<frozen importlib._bootstrap>", "<__array_function__ internals>",
+        "/v/lib/python3.8/site-packages/torch/nn.py", "/usr/lib/python3/dist-packages/apt/cache.py",
+        "/usr/lib/python3.11/threading.py", "/usr/lib64/python3.9/json/__init__.py",
+        "/opt/python/lib/python311.zip/abc.py"}) {
+    CAPTURE(other);
+    CHECK_FALSE(is_programs_own(other));
+  }
+}

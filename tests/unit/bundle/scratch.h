@@ -1,0 +1,66 @@
+// A directory of a test's own, and bundles written to it.
+#pragma once
+
+#include <stdlib.h>
+
+#include <filesystem>
+#include <fstream>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <stdexcept>
+#include <string>
+
+#include "recorder/bundle/bundle.h"
+
+namespace oomrec::bundle {
+
+class Scratch {
+ public:
+  Scratch() : work(std::make_unique<Workspace>()) {
+    char name[] = "/tmp/oomrec-test-XXXXXX";
+    if (mkdtemp(name) == nullptr) throw std::runtime_error("mkdtemp");
+    root_ = name;
+    dumps = root_ / "oom_dumps";
+  }
+  ~Scratch() {
+    std::error_code ignored;
+    std::filesystem::remove_all(root_, ignored);
+  }
+  Scratch(const Scratch&) = delete;
+  Scratch& operator=(const Scratch&) = delete;
+
+  Result try_write(const session::View& view, const Cause& cause) {
+    const std::string directory = dumps.string();
+    return bundle::write(OutsideHooks::in_hook(), view, cause,
+                         {directory.c_str(), max_dumps, max_total_bytes}, *work, error);
+  }
+  std::filesystem::path write(const session::View& view, const Cause& cause) {
+    if (try_write(view, cause) != Result::written)
+      throw std::runtime_error("not written, errno " + std::to_string(error));
+    return work->path;
+  }
+  static nlohmann::json json(const std::filesystem::path& path) {
+    std::ifstream file{path};
+    return nlohmann::json::parse(file);
+  }
+  static std::string text(const std::filesystem::path& path) {
+    std::ifstream file{path, std::ios::binary};
+    return {std::istreambuf_iterator<char>{file}, {}};
+  }
+  std::size_t entries() const {
+    if (!std::filesystem::exists(dumps)) return 0;
+    const std::filesystem::directory_iterator begin{dumps};
+    return static_cast<std::size_t>(std::distance(begin, std::filesystem::directory_iterator{}));
+  }
+
+  std::filesystem::path dumps;
+  std::uint64_t max_dumps = 5;
+  std::uint64_t max_total_bytes = std::uint64_t{256} << 20;
+  std::unique_ptr<Workspace> work;
+  int error = 0;
+
+ private:
+  std::filesystem::path root_;
+};
+
+}  // namespace oomrec::bundle

@@ -1,0 +1,137 @@
+// The live table against std::unordered_map, alone and with four threads.
+#define DOCTEST_CONFIG_IMPLEMENT_WITH_MAIN
+#include "recorder/live/live_table.h"
+
+#include <doctest/doctest.h>
+
+#include <atomic>
+#include <random>
+#include <thread>
+#include <unordered_map>
+#include <vector>
+
+#include "recorder/session/writer.h"
+
+using namespace oomrec;
+using namespace oomrec::live;
+using session::g_session;
+
+namespace {
+
+const InHook kHook = OutsideHooks::in_hook();
+
+void need_session() {
+  if (g_session.active()) return;
+  session::Settings settings;
+  settings.session_directory = "/tmp";
+  settings.budget_bytes = std::uint64_t{64} << 20;
+  REQUIRE(g_session.create(kHook, settings));
+  g_session.remove_file(kHook);
+}
+
+std::uint64_t live_entries() {
+  std::uint64_t live = 0;
+  for (std::uint32_t slot = 1; slot < g_session.live_blocks.size(); ++slot) {
+    live += g_session.live_blocks.at(slot).address != 0;
+  }
+  return live;
+}
+
+constinit LiveTable g_table;
+
+}  // namespace
+
+TEST_CASE("inserts and removes at random agree with a map") {
+  need_session();
+  std::unordered_map<std::uint64_t, std::uint64_t> truth;
+  std::mt19937_64 random(42);
+  unsigned hits = 0, replacements = 0;
+  for (int round = 0; round < 400'000; ++round) {
+    const std::uint64_t address = 0x5555'0000'0000 + random() % 30'000 * 16;
+    Block block;
+    if (random() % 2 == 0) {
+      const std::uint64_t bytes = random() % 5000;
+      REQUIRE(g_table.insert(kHook, {address, bytes, 3, 1, 9}, block));
+      const auto known = truth.find(address);
+      REQUIRE((block.address != 0) == (known != truth.end()));
+      if (known != truth.end()) {
+        ++replacements;
+        REQUIRE(block.bytes == known->second);
+      }
+      truth[address] = bytes;
+      REQUIRE(g_table.may_hold(address));
+    } else {
+      const auto known = truth.find(address);
+      REQUIRE(g_table.remove(kHook, address, block) == (known != truth.end()));
+      if (known == truth.end()) continue;
+      ++hits;
+      REQUIRE(block.bytes == known->second);
+      REQUIRE(block.holder == 3);
+      REQUIRE(block.birth_s == 9);
+      truth.erase(known);
+    }
+  }
+  CHECK(hits > 50'000);
+  CHECK(replacements > 50'000);
+  CHECK(live_entries() == truth.size());
+  Block block;
+  for (const auto& [address, bytes] : truth) REQUIRE(g_table.remove(kHook, address, block));
+  CHECK(live_entries() == 0);
+  CHECK(g_session.live_blocks.size() < 30'100);  // slots are used again
+}
+
+TEST_CASE("an empty table surely holds nothing") {
+  need_session();
+  g_table.forget(kHook);
+  for (std::uint64_t at = 0; at < 10'000; ++at)
+    REQUIRE_FALSE(g_table.may_hold(0x7f00'0000'0000 + at * 16));
+}
+
+TEST_CASE("four threads, each block given back by the next one") {
+  need_session();
+  constexpr int kThreads = 4;
+  constexpr std::uint64_t kRounds = 40'000;
+  std::vector<std::atomic<std::uint64_t>> mailboxes(kThreads);
+  std::atomic<std::uint64_t> removed{0}, left{0};
+  const std::uint64_t before = live_entries();
+  std::vector<std::thread> threads;
+  for (int id = 0; id < kThreads; ++id) {
+    threads.emplace_back([&, id] {
+      Block block;
+      for (std::uint64_t round = 0; round < kRounds; ++round) {
+        const std::uint64_t mine =
+            0x6000'0000'0000 + (static_cast<std::uint64_t>(id) * kRounds + round) * 16;
+        if (!g_table.insert(kHook, {mine, mine % 977, 1, 1, 0}, block)) std::abort();
+        const std::uint64_t theirs =
+            mailboxes[static_cast<std::size_t>((id + 1) % kThreads)].exchange(mine);
+        if (theirs == 0) continue;
+        if (!g_table.remove(kHook, theirs, block) || block.bytes != theirs % 977) std::abort();
+        removed.fetch_add(1);
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  for (const auto& mailbox : mailboxes) left += mailbox != 0;
+  CHECK(removed + left == kThreads * kRounds);
+  CHECK(live_entries() - before == left);
+}
+
+TEST_CASE("an index that may not grow says no and keeps what it has") {
+  need_session();
+  g_table.forget(kHook);
+  g_index_budget_bytes = g_index_bytes.load() + 512 * 1024;
+  Block block;
+  std::vector<std::uint64_t> taken;
+  std::uint64_t refused = 0;
+  for (std::uint64_t at = 0x1000; at < 0x1000 + 200'000 * 16; at += 16) {
+    if (g_table.insert(kHook, {at, 1, 1, 1, 0}, block)) {
+      taken.push_back(at);
+    } else {
+      ++refused;
+    }
+  }
+  CHECK(refused > 0);
+  CHECK(taken.size() > 10'000);
+  for (const std::uint64_t at : taken) REQUIRE(g_table.remove(kHook, at, block));
+  g_index_budget_bytes = ~std::uint64_t{0};
+}

@@ -1,0 +1,129 @@
+// Options: what a user may write, and what is said when it is wrong.
+#define DOCTEST_CONFIG_IMPLEMENT_WITH_MAIN
+#include "recorder/options.h"
+
+#include <doctest/doctest.h>
+
+#include <string>
+
+using namespace oomrec;
+
+namespace {
+
+std::uint64_t size_of(std::string_view text) {
+  std::uint64_t bytes = 123;
+  REQUIRE(parse_size(text, bytes));
+  return bytes;
+}
+
+bool refused(std::string_view text) {
+  std::uint64_t bytes = 123;
+  return !parse_size(text, bytes) && bytes == 123;
+}
+
+}  // namespace
+
+TEST_CASE("a size is a number with a suffix in powers of 1024") {
+  CHECK(size_of("0") == 0);
+  CHECK(size_of("64") == 64);
+  CHECK(size_of("512K") == 512 * 1024);
+  CHECK(size_of("7m") == 7u << 20);
+  CHECK(size_of("1.5G") == 3ull << 29);
+  CHECK(size_of("0.25T") == 1ull << 38);
+  CHECK(size_of("18446744073709551615") == ~0ull);
+  CHECK(size_of("1.000000001G") == (1ull << 30) + 1);
+}
+
+TEST_CASE("what is no size is refused and leaves the value alone") {
+  for (const char* text : {"",
+                           "K",
+                           "-1",
+                           "+1",
+                           " 1",
+                           "1 ",
+                           "1KB",
+                           "1KiB",
+                           "1P",
+                           "1e3",
+                           "0x10",
+                           "1.5",
+                           "1.",
+                           ".5G",
+                           "1..5G",
+                           "1.5.5G",
+                           "1.0000000001G",
+                           "18446744073709551616",
+                           "16777216T",
+                           "1,5G"}) {
+    CAPTURE(text);
+    CHECK(refused(text));
+  }
+}
+
+TEST_CASE("the environment sets what it names") {
+  const char* const environment[] = {"PATH=/bin",
+                                     "OOMREC_LIMIT=1G",
+                                     "OOMREC_MODE=exact",
+                                     "OOMREC_QUIET=1",
+                                     "OOMREC_DUMP_DIR=d/%p",
+                                     "OOMREC_MAX_DUMPS=7",
+                                     "OOMREC_CHILDREN=no",
+                                     "OOMREC_UNKNOWN=1",
+                                     "OOMREC_LIMIT_AS=2G",
+                                     nullptr};
+  OptionProblem problem;
+  const Options options = read_options(environment, problem);
+  CHECK(problem.variable == nullptr);
+  CHECK(options.limit == 1ull << 30);
+  CHECK(options.limit_as == 2ull << 30);
+  CHECK(options.mode == Mode::exact);
+  CHECK(options.quiet);
+  CHECK_FALSE(options.children);
+  CHECK(options.dump_dir == std::string{"d/%p"});
+  CHECK(options.dump_dir_named);
+  CHECK(options.max_dumps == 7);
+}
+
+TEST_CASE("the defaults of the rows are those of the struct") {
+#define X(field, variable, type, fallback, help) #variable "=" fallback,
+  const char* const environment[] = {OOMREC_OPTIONS(X) nullptr};
+#undef X
+  OptionProblem problem;
+  const Options rows = read_options(environment, problem), defaults;
+  CHECK(problem.variable == nullptr);
+  CHECK(rows.limit == defaults.limit);
+  CHECK(rows.mode == defaults.mode);
+  CHECK(rows.dump_dir == std::string{defaults.dump_dir});
+  CHECK(rows.max_dumps == defaults.max_dumps);
+  CHECK(rows.max_total_mb == defaults.max_total_mb);
+  CHECK(rows.sample_interval == defaults.sample_interval);
+  CHECK(rows.children == defaults.children);
+  CHECK(rows.quiet == defaults.quiet);
+  CHECK(rows.bundle_seconds == defaults.bundle_seconds);
+}
+
+TEST_CASE("the first bad value is named, keeps its default, and the rest is read") {
+  const char* const environment[] = {"OOMREC_MAX_DUMPS=many", "OOMREC_LIMIT=1X", "OOMREC_QUIET=1",
+                                     nullptr};
+  OptionProblem problem;
+  const Options options = read_options(environment, problem);
+  CHECK(problem.variable == std::string{"OOMREC_MAX_DUMPS"});
+  CHECK(problem.value == std::string{"many"});
+  CHECK(options.max_dumps == 5);
+  CHECK(options.limit == 0);
+  CHECK(options.quiet);
+  CHECK(accepted_by(problem.variable) == "a whole number");
+  CHECK(accepted_by("OOMREC_LIMIT").find("1.5G") != std::string_view::npos);
+  CHECK(accepted_by("OOMREC_NONSENSE").empty());
+}
+
+TEST_CASE("an empty value and an empty environment mean the defaults") {
+  const char* const environment[] = {"OOMREC_LIMIT=", "OOMREC_DUMP_DIR=", nullptr};
+  OptionProblem problem;
+  const Options options = read_options(environment, problem);
+  CHECK(options.limit == 0);
+  CHECK_FALSE(options.dump_dir_named);
+  CHECK(options.dump_dir == std::string{"oom_dumps"});
+  CHECK(read_options(nullptr, problem).max_dumps == 5);
+  CHECK(problem.variable == nullptr);
+}

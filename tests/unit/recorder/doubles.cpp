@@ -1,0 +1,63 @@
+#include "tests/unit/recorder/doubles.h"
+
+#include <time.h>
+
+#include <map>
+#include <mutex>
+
+#include "recorder/session/writer.h"
+#include "recorder/stack/stack.h"
+
+namespace oomrec::stack {
+namespace {
+std::mutex g_mutex;
+std::map<std::pair<std::uint32_t, std::uint64_t>, std::uint32_t> g_nodes;
+}  // namespace
+
+void start() noexcept {}
+void forget_thread(InHook, ThreadStacks&) noexcept {}
+void forget_modules(InHook) noexcept {}
+void check_a_module(InHook) noexcept {}
+void forget_session(InHook) noexcept { g_nodes.clear(); }
+
+std::uint32_t intern(InHook hook, std::uint32_t parent, std::uint64_t frame) noexcept {
+  const std::lock_guard guard(g_mutex);
+  std::uint32_t& node = g_nodes[{parent, frame}];
+  if (node == 0) {
+    session::g_session.nodes.append(hook, node, [&](session::Node& entry) {
+      entry = {parent, parent == 0 ? 1 : session::g_session.nodes.at(parent).depth + 1, frame};
+    });
+  }
+  return node;
+}
+
+std::uint32_t capture(InHook hook, ThreadStacks&, std::uint32_t group) noexcept {
+  return intern(hook, group, session::native_frame(0, doubles::t_stack, false, false));
+}
+
+}  // namespace oomrec::stack
+
+namespace oomrec::bundle {
+
+bool prepare() noexcept { return true; }
+bool finish(InHook, unsigned) noexcept { return true; }
+bool complete_last(InHook, OutcomeKind kind, std::int32_t, unsigned) noexcept {
+  ++doubles::g_bundles.completed;
+  doubles::g_bundles.outcome = kind;
+  return true;
+}
+
+Result write_from_process(InHook, const Cause& cause, const Destination&, const Report&,
+                          unsigned) noexcept {
+  if (doubles::g_bundles.lasts_ms != 0) {
+    const timespec pause{0, static_cast<long>(doubles::g_bundles.lasts_ms) * 1'000'000};
+    nanosleep(&pause, nullptr);
+  }
+  if (doubles::g_bundles.result == Result::written) {
+    ++doubles::g_bundles.written;
+    doubles::g_bundles.last = cause;
+  }
+  return doubles::g_bundles.result;
+}
+
+}  // namespace oomrec::bundle

@@ -1,0 +1,24 @@
+// Doubles of the recorder's neighbours: stacks that the test chooses, bundles that are only
+// counted.
+#pragma once
+
+#include <cstdint>
+
+#include "recorder/bundle/bundle.h"
+
+namespace oomrec::doubles {
+
+// What capture() finds on the calling thread: a frame below the thread's group.
+inline thread_local std::uint32_t t_stack = 1;
+
+struct Bundles {
+  std::uint32_t written = 0;
+  bundle::Cause last;
+  bundle::Result result = bundle::Result::written;
+  unsigned lasts_ms = 0;
+  std::uint32_t completed = 0;
+  OutcomeKind outcome = OutcomeKind::running;
+};
+inline Bundles g_bundles;
+
+}  // namespace oomrec::doubles

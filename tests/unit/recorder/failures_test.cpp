@@ -1,0 +1,189 @@
+// Refusals: recorded once a stack, repeats counted, bundles at their rate, the last one always.
+#define DOCTEST_CONFIG_IMPLEMENT_WITH_MAIN
+#include <doctest/doctest.h>
+
+#include <chrono>
+#include <thread>
+#include <vector>
+
+#include "recorder/failures.h"
+#include "tests/unit/recorder/running.h"
+
+using namespace oomrec;
+using namespace oomrec::running;
+using doubles::g_bundles;
+using doubles::t_stack;
+using session::Failure;
+using session::g_session;
+
+namespace {
+
+void refuse(std::uint32_t stack, std::uint64_t bytes, bool probe = false, Api api = Api::malloc) {
+  t_stack = stack;
+  recorder::on_failure(kHook, {Space::heap, api, bytes, probe}, ENOMEM, false);
+}
+
+struct Fixture {
+  Fixture() {
+    need(Mode::sampled);
+    recorder::forget_failures(kHook);
+    g_bundles = {};
+    base = g_session.failures.size();
+  }
+  std::uint32_t entries() const { return g_session.failures.size() - base; }
+  Failure& entry(std::uint32_t i) const { return g_session.failures.at(base + i); }
+  std::uint32_t base;
+};
+
+}  // namespace
+
+TEST_CASE("a refusal is recorded with its evidence and told in a bundle") {
+  Fixture f;
+  recorder::set_limit(kHook, 0);
+  refuse(1, 12345);
+  REQUIRE(f.entries() == 1);
+  const Failure& failure = f.entry(0);
+  CHECK(failure.bytes == 12345);
+  CHECK(failure.error == ENOMEM);
+  CHECK(failure.vm_bytes > 0);
+  CHECK(failure.rss_bytes > 0);
+  CHECK(failure.ram_bytes > 0);
+  CHECK(failure.rlimit_as_bytes != 0);
+  CHECK(failure.soft_limit_bytes == session::kUnlimited);
+  CHECK(session::offset_of(g_session.nodes.at(failure.node).frame) == 1);
+  CHECK(failure.bundle != 0);
+  CHECK(g_bundles.written == 1);
+  CHECK(g_bundles.last.failure == f.base);
+  CHECK(g_bundles.last.trigger == Trigger::allocation_failed);
+}
+
+TEST_CASE("a holder is an estimate from its first sampled block on") {
+  need(Mode::sampled);
+  t_stack = 901;
+  allocate(0x9000'0000, 1 << 20);
+  REQUIRE(holder_of(901, Space::heap) != nullptr);
+  CHECK((holder_of(901, Space::heap)->flags & session::kHolderEstimated) == 0);
+  for (std::uint64_t i = 1; i <= 2'000; ++i) allocate(0x9000'0000 + i * 0x10000, 60'000);
+  CHECK(holder_of(901, Space::heap)->live_count > 1);
+  CHECK((holder_of(901, Space::heap)->flags & session::kHolderEstimated) != 0);
+  release(0x9000'0000, 1 << 20);
+  for (std::uint64_t i = 1; i <= 2'000; ++i) release(0x9000'0000 + i * 0x10000, 60'000);
+}
+
+TEST_CASE("a repeat only counts; another API at the same stack is another refusal") {
+  Fixture f;
+  const std::uint64_t total = g_session.header().failures_total;
+  for (int i = 0; i < 10; ++i) refuse(2, 100);
+  CHECK(f.entries() == 1);
+  CHECK(f.entry(0).repeats == 9);
+  CHECK(f.entry(0).last_ns >= f.entry(0).time_ns);
+  CHECK(g_session.header().failures_total - total == 10);
+  CHECK(g_bundles.written == 1);
+  refuse(2, 100, false, Api::calloc);
+  CHECK(f.entries() == 2);
+}
+
+TEST_CASE("a probe is recorded and counted, and writes nothing") {
+  Fixture f;
+  const std::uint64_t probes = g_session.header().probes_total;
+  refuse(3, 100, true);
+  CHECK(f.entry(0).flags == session::kFailureProbe);
+  CHECK(g_session.header().probes_total - probes == 1);
+  CHECK(g_bundles.written == 0);
+  recorder::tell_last_failure(kHook, 1);
+  CHECK(g_bundles.written == 0);
+}
+
+TEST_CASE("the end tells the last refusal, if it is in no bundle yet") {
+  Fixture f;
+  g_bundles.lasts_ms = 5;
+  for (std::uint32_t stack = 10; stack < 14; ++stack) refuse(stack, 1000 + stack);
+  CHECK(g_bundles.written == 3);  // at once; the fourth has to wait
+  CHECK(f.entry(3).bundle == 0);
+  CHECK_FALSE(recorder::last_failure_told());
+  recorder::tell_last_failure(kHook, 3);
+  CHECK(g_bundles.written == 4);
+  CHECK(g_bundles.last.failure == f.base + 3);
+  CHECK(g_bundles.last.outcome == OutcomeKind::exited);
+  CHECK(g_bundles.last.outcome_value == 3);
+  CHECK(recorder::last_failure_told());
+  recorder::tell_last_failure(kHook, 3);
+  CHECK(g_bundles.written == 4);
+}
+
+TEST_CASE("a bundle that could not be written leaves its refusal untold") {
+  Fixture f;
+  g_bundles.result = bundle::Result::no_room;
+  refuse(20, 5);
+  CHECK(f.entry(0).bundle == 0);
+  g_bundles.result = bundle::Result::written;
+  recorder::tell_last_failure(kHook, 1);
+  CHECK(f.entry(0).bundle != 0);
+}
+
+TEST_CASE("what became of the process is written into the last bundle once") {
+  Fixture f;
+  refuse(40, 5);
+  REQUIRE(g_bundles.written == 1);
+  const std::uint64_t now = system::monotonic_ns();
+  recorder::note_recovery(kHook, now + 9'000'000'000);
+  CHECK(g_bundles.completed == 0);
+  SUBCASE("it lives on") {
+    recorder::note_recovery(kHook, now + 11'000'000'000);
+    recorder::note_recovery(kHook, now + 12'000'000'000);
+    CHECK(g_bundles.outcome == OutcomeKind::recovered);
+  }
+  SUBCASE("it ends") {
+    recorder::complete_outcome_at_end(kHook, 3);
+    CHECK(g_bundles.outcome == OutcomeKind::exited);
+  }
+  recorder::complete_outcome_at_end(kHook, 3);
+  CHECK(g_bundles.completed == 1);
+}
+
+TEST_CASE("dump writes on request") {
+  Fixture f;
+  CHECK(recorder::dump(kHook, "just so"));
+  CHECK(g_bundles.last.trigger == Trigger::request);
+  CHECK(g_bundles.last.reason == "just so");
+  CHECK(g_bundles.last.failure == 0);
+}
+
+TEST_CASE("the soft limit refuses, lets small ones through afterwards, and says it was us") {
+  Fixture f;
+  recorder::set_limit(kHook, 100 << 20);
+  allocate(0x7000'0000, 90 << 20);
+  CHECK(recorder::admits(kHook, Space::heap, 5 << 20));
+  CHECK_FALSE(recorder::admits(kHook, Space::heap, 11 << 20));
+  t_stack = 30;
+  recorder::on_failure(kHook, {Space::heap, Api::malloc, 11 << 20}, ENOMEM, true);
+  CHECK(f.entry(0).flags == session::kFailureRefused);
+  CHECK(f.entry(0).soft_limit_bytes == 100 << 20);
+  CHECK(f.entry(0).live_bytes >= 90 << 20);
+  CHECK(g_bundles.last.trigger == Trigger::soft_limit);
+  allocate(0x7800'0000, 10 << 20);
+  CHECK(recorder::admits(kHook, Space::heap, 1000));
+  CHECK_FALSE(recorder::admits(kHook, Space::heap, 64 << 10));
+  release(0x7000'0000, 90 << 20);
+  CHECK(recorder::admits(kHook, Space::heap, 64 << 20));
+  release(0x7800'0000, 10 << 20);
+  recorder::set_limit(kHook, 0);
+}
+
+TEST_CASE("a flood of refusals is cheap: known stacks and new ones, from two threads") {
+  Fixture f;
+  const auto flood = [](std::uint32_t stacks, std::uint32_t base) {
+    for (std::uint32_t i = 0; i < 100'000; ++i) refuse(base + i % stacks, 100);
+  };
+  const auto began = std::chrono::steady_clock::now();
+  std::thread other(flood, 1000, 1000);
+  flood(10, 5000);
+  other.join();
+  const auto lasted = std::chrono::steady_clock::now() - began;
+  const auto each_ns =
+      std::chrono::duration_cast<std::chrono::nanoseconds>(lasted).count() / 200'000;
+  MESSAGE("ns a refusal: ", each_ns);
+  CHECK(each_ns < 20'000);
+  CHECK(f.entries() == 512);  // bounded
+  CHECK(g_bundles.written < 20);
+}

@@ -1,0 +1,178 @@
+// A fork's child: no session before it is worth one, then one that begins with what it inherited.
+#define DOCTEST_CONFIG_IMPLEMENT_WITH_MAIN
+#include <doctest/doctest.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <string>
+
+#include "tests/unit/recorder/running.h"
+
+using namespace oomrec;
+using namespace oomrec::running;
+using doubles::t_stack;
+using session::g_session;
+
+namespace {
+
+constexpr std::uint64_t kMiB = 1 << 20;
+
+enum class Way { announced, raw_clone };
+
+// Runs `child` in a forked process; it returns nullptr, or what is wrong.
+template <class Child>
+std::string in_child(Way way, Child child) {
+  int pipes[2];
+  REQUIRE(pipe(pipes) == 0);
+  const long pid = way == Way::announced
+                       ? fork()
+                       : syscall(SYS_clone, SIGCHLD, nullptr, nullptr, nullptr, nullptr);
+  if (pid == 0) {
+    if (way == Way::announced) recorder::on_fork_child(kHook);
+    const char* const wrong = child();
+    if (g_session.active()) g_session.remove_file(kHook);
+    if (wrong != nullptr && write(pipes[1], wrong, strlen(wrong)) < 0) _exit(2);
+    _exit(0);
+  }
+  close(pipes[1]);
+  char text[256] = {};
+  const ssize_t bytes = read(pipes[0], text, sizeof(text) - 1);
+  close(pipes[0]);
+  int status = 0;
+  waitpid(static_cast<int>(pid), &status, 0);
+  return status != 0 ? "child died: " + std::to_string(status)
+                     : std::string(text, static_cast<std::size_t>(bytes));
+}
+
+void parent_holds_something() {
+  need(Mode::exact);
+  if (totals(Space::heap).live_count >= 2) return;
+  t_stack = 11;
+  allocate(0x1000'0000, 20 * kMiB);
+  allocate(0x2000'0000, 101);
+  recorder::on_map(kHook, {Api::mmap, 0x7100'0000'0000, 6 * kMiB, PROT_READ | PROT_WRITE,
+                           MAP_PRIVATE | MAP_ANONYMOUS, false});
+}
+
+#define EXPECT(condition) \
+  if (!(condition)) return #condition
+
+}  // namespace
+
+TEST_CASE("a child is only counted until its first MiB; its parent's session stays as it was") {
+  parent_holds_something();
+  const auto before = totals(Space::heap);
+  const auto events = recorder::t_thread->lane->ring_next.load();
+  for (const Way way : {Way::announced, Way::raw_clone}) {
+    CHECK(in_child(way, []() -> const char* {
+            for (std::uint64_t i = 0; i < 100; ++i) allocate(0x3000'0000 + i * 4096, 1000);
+            EXPECT(!g_session.active());
+            EXPECT(recorder::phase() == recorder::Phase::waiting);
+            EXPECT(recorder::live_bytes(nullptr) >=
+                   static_cast<std::int64_t>(26 * kMiB + 100 * 1000));
+            return nullptr;
+          }) == "");
+  }
+  CHECK(totals(Space::heap).live_bytes == before.live_bytes);
+  CHECK(totals(Space::heap).allocated_count == before.allocated_count);
+  CHECK(recorder::t_thread->lane->ring_next == events);
+}
+
+TEST_CASE(
+    "a child's session begins with its parent's totals as one holder, and nothing gets negative") {
+  parent_holds_something();
+  for (const Way way : {Way::announced, Way::raw_clone}) {
+    CHECK(in_child(way, []() -> const char* {
+            allocate(0x3000'0000, 1000);  // before there is a session
+            t_stack = 12;
+            allocate(0x4000'0000, 2 * kMiB);
+            EXPECT(g_session.active());
+            EXPECT(g_session.header().pid == getpid());
+            const auto heap = totals(Space::heap);
+            EXPECT(heap.live_count == 4);
+            EXPECT(heap.live_bytes > static_cast<std::int64_t>(22 * kMiB));
+            EXPECT(totals(Space::map).live_bytes == static_cast<std::int64_t>(6 * kMiB));
+
+            std::uint64_t inherited_bytes = 0, inherited_maps = 0;
+            for (std::uint32_t i = 1; i < g_session.holders.size(); ++i) {
+              const session::Holder& holder = g_session.holders.at(i);
+              const std::uint64_t frame = g_session.nodes.at(holder.node).frame;
+              if (session::special_of(frame) != session::SpecialFrame::inherited ||
+                  session::kind_of(frame) != session::FrameKind::special)
+                continue;
+              EXPECT(holder.api == static_cast<std::uint16_t>(Api::inherited));
+              (holder.space == static_cast<std::uint8_t>(Space::map) ? inherited_maps
+                                                                     : inherited_bytes) =
+                  holder.live_bytes;
+            }
+            EXPECT(inherited_bytes >= 20 * kMiB + 101 && inherited_bytes < 20 * kMiB + 300);
+            EXPECT(inherited_maps == 6 * kMiB);
+            EXPECT(holder_of(12, Space::heap)->live_bytes == 2 * kMiB);
+
+            release(0x1000'0000, 20 * kMiB);
+            release(0x2000'0000, 101);
+            release(0x3000'0000, 1000);
+            release(0x4000'0000, 2 * kMiB);
+            recorder::on_unmap(kHook, Api::munmap, 0x7100'0000'0000, 6 * kMiB);
+            EXPECT(totals(Space::heap).live_bytes == 0);
+            EXPECT(totals(Space::heap).live_count == 0);
+            EXPECT(totals(Space::map).live_bytes == 0);
+            EXPECT(holders_agree() || inherited_bytes != 0);
+            return nullptr;
+          }) == "");
+  }
+}
+
+TEST_CASE("a refusal gives the child its session at once, and a grandchild gets one too") {
+  parent_holds_something();
+  CHECK(in_child(Way::announced, []() -> const char* {
+          recorder::on_failure(kHook, {Space::heap, Api::malloc, 77}, ENOMEM, false);
+          EXPECT(g_session.active());
+          EXPECT(g_session.failures.size() == 2);
+          EXPECT(g_session.failures.at(1).bytes == 77);
+          const std::int64_t live = totals(Space::heap).live_bytes;
+          const int pid = fork();
+          if (pid == 0) {
+            recorder::on_fork_child(kHook);
+            allocate(0x5000'0000, kMiB);
+            const bool right =
+                g_session.active() && g_session.failures.size() == 1 &&
+                totals(Space::heap).live_bytes == live + static_cast<std::int64_t>(kMiB + 16);
+            g_session.remove_file(kHook);
+            _exit(right ? 0 : 1);
+          }
+          int status = 0;
+          waitpid(pid, &status, 0);
+          EXPECT(status == 0);
+          return nullptr;
+        }) == "");
+}
+
+TEST_CASE("children are left alone when that is asked for") {
+  parent_holds_something();
+  recorder::g_state.options.children = false;
+  CHECK(in_child(Way::raw_clone, []() -> const char* {
+          allocate(0x4000'0000, 2 * kMiB);
+          EXPECT(!recorder::is_active());
+          return nullptr;
+        }) == "");
+  recorder::g_state.options.children = true;
+}
+
+TEST_CASE("a vfork child marks nothing of its parent's") {
+  parent_holds_something();
+  const int pid = vfork();
+  if (pid == 0) {
+    recorder::before_exec(kHook);
+    recorder::on_exit(kHook, 5, recorder::ExitKind::immediate);
+    _exit(0);
+  }
+  waitpid(pid, nullptr, 0);
+  CHECK(g_session.header().state == static_cast<std::uint32_t>(session::State::running));
+  recorder::before_exec(kHook);
+  CHECK(g_session.header().state == static_cast<std::uint32_t>(session::State::replaced));
+  recorder::exec_failed(kHook);
+  CHECK(g_session.header().state == static_cast<std::uint32_t>(session::State::running));
+}

@@ -1,0 +1,133 @@
+// Sampling is unbiased, whatever the sizes; rate, peak and time line on their own.
+#define DOCTEST_CONFIG_IMPLEMENT_WITH_MAIN
+#include "recorder/sampling.h"
+
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <set>
+#include <vector>
+
+#include "recorder/failures.h"
+#include "recorder/tick.h"
+
+using namespace oomrec::recorder;
+
+namespace {
+
+struct Estimate {
+  double bytes = 0, count = 0;
+};
+
+// What `blocks` blocks of `bytes` are estimated at.
+Estimate sample(std::uint64_t seed, std::uint64_t bytes, int blocks, std::uint64_t interval) {
+  Sampler sampler;
+  sampler.start(seed, interval);
+  Estimate estimate;
+  for (int i = 0; i < blocks; ++i) {
+    if (!sampler.take(bytes)) continue;
+    const double weight = sampler.weight(bytes, interval);
+    estimate.count += weight;
+    estimate.bytes += weight * static_cast<double>(bytes);
+  }
+  return estimate;
+}
+
+}  // namespace
+
+TEST_CASE("own logarithm and exponential agree with libm") {
+  for (double x = 1e-16; x < 1e6; x *= 1.37)
+    CHECK(natural_log(x) == doctest::Approx(std::log(x)).epsilon(1e-9));
+  for (double x = 1e-9; x < 60; x *= 1.21)
+    CHECK(one_minus_exp(x) == doctest::Approx(-std::expm1(-x)).epsilon(1e-9));
+}
+
+TEST_CASE("the mean over many threads is the truth, also for threads that allocate little") {
+  constexpr std::uint64_t kInterval = 512 * 1024;
+  for (const std::uint64_t bytes : {16u, 100u, 1000u, 9000u, 60'000u}) {
+    CAPTURE(bytes);
+    // 4 MiB, 8 intervals, in each of 6,000 threads: an error of 1/√(8 × 6,000) ≈ 0.5 % is expected.
+    const int blocks = static_cast<int>((4 << 20) / bytes);
+    Estimate sum;
+    constexpr int kSeeds = 6'000;
+    const int seeds = bytes == 16 ? kSeeds / 4 : kSeeds;
+    for (int seed = 0; seed < seeds; ++seed) {
+      const Estimate one =
+          sample(static_cast<std::uint64_t>(seed) * 977 + 5, bytes, blocks, kInterval);
+      sum.bytes += one.bytes;
+      sum.count += one.count;
+    }
+    CHECK(sum.count / (static_cast<double>(blocks) * seeds) == doctest::Approx(1).epsilon(0.03));
+    CHECK(sum.bytes / (static_cast<double>(blocks) * seeds * static_cast<double>(bytes)) ==
+          doctest::Approx(1).epsilon(0.03));
+  }
+}
+
+TEST_CASE("blocks near and above the interval keep their weight: the rounding is unbiased") {
+  Estimate sum;
+  for (std::uint64_t seed = 1; seed <= 4'000; ++seed)
+    sum.count += sample(seed, 700, 100, 1000).count;
+  CHECK(sum.count / 400'000 == doctest::Approx(1).epsilon(0.03));
+}
+
+TEST_CASE("one small allocation in each of many threads is seen as often as it should") {
+  Estimate sum;
+  for (std::uint64_t seed = 1; seed <= 400'000; ++seed)
+    sum.bytes += sample(seed * 31, 8192, 1, 512 * 1024).bytes;
+  CHECK(sum.bytes / (400'000.0 * 8192) == doctest::Approx(1).epsilon(0.06));
+}
+
+TEST_CASE("empty blocks are sampled too") {
+  double count = 0;
+  for (std::uint64_t seed = 1; seed <= 200; ++seed) count += sample(seed, 0, 100'000, 1024).count;
+  CHECK(count / (200 * 100'000.0) == doctest::Approx(1).epsilon(0.05));
+}
+
+TEST_CASE("bundles: three at once, then fifty times the writing time between, twenty at most") {
+  BundleRate rate;
+  std::uint64_t now = 1'000;
+  for (int i = 0; i < 3; ++i) {
+    REQUIRE(rate.due(now));
+    rate.ended(now, now + 20);
+    now += 20;
+  }
+  CHECK_FALSE(rate.due(now));
+  CHECK_FALSE(rate.due(now + 50 * 20 - 1));
+  CHECK(rate.due(now + 50 * 20));
+
+  now += 1000;
+  rate.ended(now, now + 400);  // a slow disk earns itself a longer pause
+  now += 400;
+  CHECK_FALSE(rate.due(now + 50 * 400 - 1));
+  CHECK(rate.due(now + 50 * 400));
+
+  std::uint32_t written = 4;
+  for (; rate.due(now + 1'000'000); ++written) {
+    now += 1'000'000;
+    rate.ended(now, now + 1);
+  }
+  CHECK(written == 19);
+  CHECK(rate.due_at_the_end());
+  rate.ended(now, now + 1);
+  CHECK_FALSE(rate.due_at_the_end());
+}
+
+TEST_CASE("the time line keeps its size and its even spacing") {
+  TimeLine line;
+  std::vector<std::uint32_t> ticks(TimeLine::kPoints);
+  for (std::uint32_t tick = 0; tick < 100'000; ++tick) {
+    if (!line.wants(tick)) continue;
+    const std::uint32_t place = line.place(tick);
+    if (place == TimeLine::kPoints) continue;
+    if (place == line.count()) line.added();
+    ticks[place] = tick;
+  }
+  REQUIRE(line.count() == TimeLine::kPoints);
+  const std::set<std::uint32_t> sorted(ticks.begin(), ticks.end());
+  CHECK(sorted.size() == TimeLine::kPoints);
+  CHECK(*sorted.begin() == 0);
+  CHECK(*sorted.rbegin() > 100'000 - 2 * line.spacing());
+  // Every multiple of the spacing is there: no gap is wider.
+  for (std::uint32_t tick = 0; tick + line.spacing() < 100'000; tick += line.spacing())
+    REQUIRE(sorted.count(tick) == 1);
+}

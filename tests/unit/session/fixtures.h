@@ -1,0 +1,139 @@
+// What tests of the writer share.
+#pragma once
+
+#include <doctest/doctest.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "recorder/session/writer.h"
+
+namespace oomrec::session {
+
+inline const InHook kHook = OutsideHooks::in_hook();
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+inline constexpr bool kSanitized = true;  // the sanitizer's own address space defies RLIMIT_AS
+#else
+inline constexpr bool kSanitized = false;
+#endif
+
+// A directory that goes when the test ends.
+class Scratch {
+ public:
+  Scratch() : path_(std::filesystem::temp_directory_path() / "oomrec-test-XXXXXX") {
+    REQUIRE(mkdtemp(path_.data()) != nullptr);
+  }
+  ~Scratch() { std::filesystem::remove_all(path_); }
+  Scratch(const Scratch&) = delete;
+  Scratch& operator=(const Scratch&) = delete;
+  const char* path() const { return path_.c_str(); }
+  // Where sessions are in it.
+  std::string own() const { return path_ + "/oomrec-" + std::to_string(geteuid()); }
+
+ private:
+  std::string path_;
+};
+
+inline std::unique_ptr<Session> session_in(const char* directory, Settings settings = {}) {
+  auto session = std::make_unique<Session>();
+  settings.session_directory = directory;
+  REQUIRE(session->create(kHook, settings));
+  return session;
+}
+
+// A child process that runs `body`. Killed and waited for when the test ends.
+class Child {
+ public:
+  template <class Body>
+  explicit Child(Body body) {
+    pid_ = fork();
+    REQUIRE(pid_ >= 0);
+    if (pid_ == 0) {
+      body();
+      _exit(0);
+    }
+  }
+  ~Child() {
+    if (pid_ > 0) kill();
+  }
+  Child(const Child&) = delete;
+  Child& operator=(const Child&) = delete;
+
+  void kill() {
+    ::kill(pid_, SIGKILL);
+    wait();
+  }
+  int wait() {
+    int status = 0;
+    waitpid(pid_, &status, 0);
+    pid_ = 0;
+    return status;
+  }
+
+ private:
+  pid_t pid_;
+};
+
+// A pipe over which a child says that it has come so far.
+class Signal {
+ public:
+  Signal() { REQUIRE(pipe2(ends_, O_CLOEXEC) == 0); }
+  ~Signal() {
+    close(ends_[0]);
+    close(ends_[1]);
+  }
+  Signal(const Signal&) = delete;
+  Signal& operator=(const Signal&) = delete;
+  void give(char value = 'x') { REQUIRE(write(ends_[1], &value, 1) == 1); }
+  char take() {
+    char value = 0;
+    REQUIRE(read(ends_[0], &value, 1) == 1);
+    return value;
+  }
+
+ private:
+  int ends_[2];
+};
+
+// A session file, mapped as a reader does.
+class Recording {
+ public:
+  explicit Recording(const std::string& path) {
+    const int file = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+    struct stat facts {};
+    REQUIRE(fstat(file, &facts) == 0);
+    bytes_ = static_cast<std::size_t>(facts.st_size);
+    data_ = mmap(nullptr, bytes_, PROT_READ, MAP_SHARED, file, 0);
+    close(file);
+    REQUIRE(data_ != MAP_FAILED);
+  }
+  ~Recording() { munmap(data_, bytes_); }
+  Recording(const Recording&) = delete;
+  Recording& operator=(const Recording&) = delete;
+  View view() const { return View{Bytes::contiguous(data_, bytes_)}; }
+
+ private:
+  void* data_ = nullptr;
+  std::size_t bytes_ = 0;
+};
+
+inline std::vector<std::string> files_in(const std::string& directory) {
+  std::vector<std::string> paths;
+  std::error_code none;
+  for (const auto& entry : std::filesystem::directory_iterator{directory, none}) {
+    paths.push_back(entry.path());
+  }
+  return paths;
+}
+
+}  // namespace oomrec::session

@@ -1,0 +1,180 @@
+// From a stack to the session's trie: capture() and interning, on a real session.
+#define DOCTEST_CONFIG_IMPLEMENT_WITH_MAIN
+#include "recorder/stack/capture.h"
+
+#include <dlfcn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <cstring>
+#include <set>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "recorder/session/writer.h"
+#include "recorder/stack/odd_frames.h"
+#include "recorder/stack/stack.h"
+#include "recorder/stack/unwind.h"
+#include "recorder/system/syscalls.h"
+
+#include <doctest/doctest.h>
+
+namespace oomrec::stack {
+namespace {
+
+const InHook kHook = OutsideHooks::in_hook();
+volatile unsigned g_sink;
+
+void started() {
+  static const bool once = [] {
+    REQUIRE(session::g_session.create(kHook, {.session_directory = "/dev/shm"}));
+    session::g_session.remove_file(kHook);
+    start();
+    set_own_code({});  // the recorder is linked into this program: nothing here is "ours"
+    return true;
+  }();
+  static_cast<void>(once);
+}
+
+ThreadStacks& thread_stacks() {
+  static thread_local auto* mine = static_cast<ThreadStacks*>(std::calloc(1, sizeof(ThreadStacks)));
+  return *mine;
+}
+
+std::uint32_t group_named(std::uint32_t argument) {
+  return intern(kHook, 0, session::special_frame(session::SpecialFrame::thread_group, argument));
+}
+
+std::vector<std::uint64_t> frames_of(std::uint32_t node) {
+  std::vector<std::uint64_t> frames;
+  session::g_session.view().walk(node, [&](std::uint64_t frame) { frames.push_back(frame); });
+  return frames;
+}
+
+std::uint32_t captured(unsigned depth, std::uint32_t group);
+[[gnu::noinline]] std::uint32_t capture_at(unsigned depth, std::uint32_t group) {
+  const std::uint32_t node = captured(depth, group);
+  g_sink = g_sink + 1;
+  return node;
+}
+[[gnu::noinline]] std::uint32_t captured(unsigned depth, std::uint32_t group) {
+  const std::uint32_t node =
+      depth == 0 ? capture(kHook, thread_stacks(), group) : capture_at(depth - 1, group);
+  g_sink = g_sink + 1;
+  return node;
+}
+
+TEST_CASE("equal stacks are one node, and its chain ends in the thread's group") {
+  started();
+  const std::uint32_t group = group_named(11);
+  std::set<std::uint32_t> nodes;
+  for (unsigned round = 0; round < 20; ++round) nodes.insert(capture_at(3, group));
+  CHECK(nodes.size() == 1);
+  CHECK(capture_at(4, group) != *nodes.begin());
+
+  const std::vector<std::uint64_t> frames = frames_of(*nodes.begin());
+  REQUIRE(frames.size() > 10);
+  CHECK(session::special_of(frames.back()) == session::SpecialFrame::thread_group);
+  CHECK(session::argument_of(frames.back()) == 11);
+  CHECK(capture_at(3, group_named(13)) != *nodes.begin());
+}
+
+TEST_CASE("a module is entered once, with its path and build-id") {
+  started();
+  const auto here = reinterpret_cast<std::uint64_t>(&frames_of);
+  const ModuleRef ref = module_at(kHook, here);
+  REQUIRE(ref.id != 0);
+  CHECK(module_at(kHook, here + 1).id == ref.id);
+  const session::Module& module = session::g_session.modules.at(ref.id);
+  char path[4096] = {};
+  REQUIRE(readlink("/proc/self/exe", path, sizeof path - 1) > 0);
+  CHECK(session::g_session.view().string(module.path) == path);
+  CHECK(module.start <= here);
+  CHECK(here < module.end);
+  CHECK(module.build_id_bytes == 20);
+
+  const ModuleRef libc = module_at(
+      kHook, reinterpret_cast<std::uint64_t>(dlsym(RTLD_DEFAULT, "gnu_get_libc_version")));
+  REQUIRE(libc.id != 0);
+  CHECK(libc.id != ref.id);
+  CHECK(session::g_session.view()
+            .string(session::g_session.modules.at(libc.id).path)
+            .ends_with("libc.so.6"));
+  CHECK(module_at(kHook, 0x1234).id == 0);
+}
+
+TEST_CASE("too deep a stack keeps its innermost frames and says so") {
+  started();
+  auto& truncated = session::g_session.header().truncated_stacks;
+  const std::uint64_t before = truncated.load();
+  const std::vector<std::uint64_t> frames = frames_of(capture_at(400, group_named(17)));
+  CHECK(truncated.load() == before + 1);
+  REQUIRE(frames.size() == session::kMaxFrames + 2);
+  CHECK(session::special_of(frames[session::kMaxFrames]) == session::SpecialFrame::truncated);
+}
+
+TEST_CASE("threads intern the same stacks to the same nodes") {
+  started();
+  const std::uint32_t group = group_named(19);
+  constexpr unsigned kThreads = 4, kFrames = 20'000;
+  std::vector<std::uint32_t> nodes[kThreads];
+  std::vector<std::thread> threads;
+  for (auto& mine : nodes) {
+    threads.emplace_back([&mine, group] {
+      for (unsigned i = 0; i < kFrames; ++i)
+        mine.push_back(intern(kHook, group, 1'000'003u * (i + 1)));
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  const std::set<std::uint32_t> distinct(nodes[0].begin(), nodes[0].end());
+  CHECK(distinct.size() == kFrames);
+  CHECK(distinct.count(0) == 0);
+  for (const auto& mine : nodes) CHECK(mine == nodes[0]);
+}
+
+TEST_CASE("a thread that may make no system call stays with what is known") {
+  started();
+  const pid_t child = fork();  // the ban is for ever
+  if (child == 0) {
+    const std::uint32_t group = group_named(23);
+    const bool known = capture_at(2, group) != group;
+    system::g_filters = 1;
+    bool still = capture_at(5, group) != group;
+    bool empty = false;
+    std::thread([&] {
+      empty = capture_at(2, group) != 0 && thread_stacks().ranges[0].high == 0;
+    }).join();
+    _exit(known && still && empty ? 0 : 1);
+  }
+  int status = 0;
+  REQUIRE(waitpid(child, &status, 0) == child);
+  CHECK(status == 0);
+}
+
+// libunwind by way of our list of modules steps as our rules do, frame by frame.
+[[gnu::noinline]] unsigned steps_agree() {
+  Registers here;
+  asm volatile("leaq 0(%%rip), %0\n\tmovq %%rsp, %1\n\tmovq %%rbp, %2"
+               : "=r"(here.pc), "=r"(here.sp), "=r"(here.bp));
+  Walk walk(kHook, thread_stacks(), here);
+  unsigned agreed = 0;
+  if (walk.step(kHook) != Step::stepped) return 0;  // libunwind's context is made further in
+  for (;;) {
+    FrameState odd{};
+    const StackRange& own = thread_stacks().ranges[0];
+    const bool stepped = step_odd_frame(kHook, thread_stacks(), own, walk.frame(), odd);
+    if (walk.step(kHook) != Step::stepped) return agreed;
+    if (!stepped || odd.pc != walk.frame().pc || odd.sp != walk.frame().sp) return 0;
+    ++agreed;
+  }
+}
+
+TEST_CASE("the unwinder for odd frames finds its way by our list of modules") {
+  started();
+  CHECK(steps_agree() >= 4);  // main and the C library below it at least
+}
+
+}  // namespace
+}  // namespace oomrec::stack

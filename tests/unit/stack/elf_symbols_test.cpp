@@ -1,0 +1,126 @@
+#define DOCTEST_CONFIG_IMPLEMENT_WITH_MAIN
+#include "recorder/stack/elf_symbols.h"
+
+#include <dlfcn.h>
+#include <link.h>
+#include <sys/auxv.h>
+#include <sys/mman.h>
+
+#include <doctest/doctest.h>
+#include <array>
+#include <cstdlib>
+#include <cstring>
+#include <string>
+
+using namespace oomrec;
+using stack::ElfSymbols;
+
+namespace {
+
+const InHook kHook = OutsideHooks::in_hook();
+
+std::uint64_t start_of_module_with(void* address) {
+  Dl_info info;
+  REQUIRE(dladdr(address, &info) != 0);
+  return reinterpret_cast<std::uint64_t>(info.dli_fbase);
+}
+
+// libc's own, where a sanitizer's runtime has one of that name too.
+void* in_libc(const char* name) {
+  static void* const libc = dlopen("libc.so.6", RTLD_LAZY | RTLD_NOLOAD);
+  return dlsym(libc, name);
+}
+
+std::uint64_t address_in_libc(const char* name) {
+  return reinterpret_cast<std::uint64_t>(in_libc(name));
+}
+
+std::string name_at(ElfSymbols& symbols, std::uint64_t pc) {
+  char name[128] = "";
+  std::uint64_t offset = 0;
+  return symbols.name_at(kHook, pc, name, sizeof name, offset)
+             ? name + ("+" + std::to_string(offset))
+             : "";
+}
+
+}  // namespace
+
+TEST_CASE("a module's exported names lead to addresses and back") {
+  const std::uint64_t libc = start_of_module_with(in_libc("qsort"));
+  alignas(8) std::array<std::byte, 4096> window;
+  std::span<std::byte> reads_through;
+  SUBCASE("read in place") {}
+  SUBCASE("read through a window") { reads_through = window; }
+
+  ElfSymbols symbols(kHook, libc, reads_through);
+
+  REQUIRE(symbols.valid());
+  for (const char* name : {"malloc", "qsort", "getenv", "pthread_create", "environ"}) {
+    CHECK(symbols.address_of(kHook, name) == address_in_libc(name));
+  }
+  for (const char* name : {"malloc", "qsort", "getenv"}) {
+    CHECK(name_at(symbols, address_in_libc(name)) == name + std::string("+0"));
+    CHECK(name_at(symbols, address_in_libc(name) + 3) == name + std::string("+3"));
+  }
+  CHECK(symbols.address_of(kHook, "no_such_function") == 0);
+  CHECK(symbols.address_of(kHook, "mallo") == 0);
+  CHECK(name_at(symbols, libc) == "");
+  CHECK(name_at(symbols, 0) == "");
+}
+
+TEST_CASE("a name that a module only imports is not its own") {
+  ElfSymbols symbols(kHook, start_of_module_with(reinterpret_cast<void*>(&name_at)));
+  REQUIRE(symbols.valid());
+  CHECK(symbols.address_of(kHook, "dlsym") == 0);
+}
+
+TEST_CASE("the size of a function comes with its address") {
+  ElfSymbols symbols(kHook, start_of_module_with(in_libc("qsort")));
+  std::uint64_t bytes = 0;
+  REQUIRE(symbols.address_of(kHook, "getenv", &bytes) != 0);
+  CHECK(bytes > 16);
+}
+
+TEST_CASE("a name longer than the caller's buffer is cut") {
+  ElfSymbols symbols(kHook, start_of_module_with(in_libc("qsort")));
+  char name[5];
+  std::uint64_t offset = 0;
+  REQUIRE(symbols.name_at(kHook, address_in_libc("getenv"), name, sizeof name, offset));
+  CHECK(std::string(name) == "gete");
+}
+
+TEST_CASE("a module that is unmapped costs the answer, not the process") {
+  const std::uint64_t libc = start_of_module_with(in_libc("qsort"));
+  void* const copy =
+      mmap(nullptr, 8192, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  REQUIRE(copy != MAP_FAILED);
+  std::memcpy(copy, reinterpret_cast<void*>(libc), 4096);  // headers alone: the rest is not there
+  munmap(static_cast<char*>(copy) + 4096, 4096);
+  std::array<std::byte, 1024> window;
+
+  ElfSymbols headers_only(kHook, reinterpret_cast<std::uint64_t>(copy), window);
+  CHECK_FALSE(headers_only.valid());
+
+  munmap(copy, 4096);
+  ElfSymbols nothing(kHook, reinterpret_cast<std::uint64_t>(copy), window);
+  CHECK_FALSE(nothing.valid());
+  CHECK(nothing.address_of(kHook, "malloc") == 0);
+  CHECK(name_at(nothing, reinterpret_cast<std::uint64_t>(copy) + 64) == "");
+}
+
+TEST_CASE("memory that is no ELF module has no names") {
+  alignas(4096) static const char text[4096] = "not a module";
+  ElfSymbols symbols(kHook, reinterpret_cast<std::uint64_t>(text));
+  CHECK_FALSE(symbols.valid());
+}
+
+TEST_CASE("the vDSO, whose table holds offsets, is readable too") {
+  void* const clock = dlsym(RTLD_DEFAULT, "clock_gettime");
+  REQUIRE(clock != nullptr);
+  const auto start = static_cast<std::uint64_t>(getauxval(AT_SYSINFO_EHDR));
+  ElfSymbols symbols(kHook, start);
+  REQUIRE(symbols.valid());
+  const std::uint64_t address = symbols.address_of(kHook, "__vdso_clock_gettime");
+  REQUIRE(address > start);
+  CHECK(name_at(symbols, address) != "");
+}

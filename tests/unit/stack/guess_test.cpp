@@ -1,0 +1,123 @@
+// Guessed frames on a stack that the program partly takes away.
+#define DOCTEST_CONFIG_IMPLEMENT_WITH_MAIN
+#include <sys/mman.h>
+#include <ucontext.h>
+
+#include <cstring>
+
+#include "recorder/stack/stack.h"
+
+#include <doctest/doctest.h>
+
+// Calls `function` with `bp` in rbp. It has no CFI: the way out of it is a guess.
+asm(R"(
+        .text
+        .type   call_with_bp, @function
+call_with_bp:
+        push    %rbp
+        mov     %rsi, %rbp
+        call    *%rdi
+        pop     %rbp
+        ret
+        .size   call_with_bp, . - call_with_bp
+)");
+extern "C" void call_with_bp(void (*function)(), std::uint64_t bp);
+
+namespace oomrec::stack {
+namespace {
+
+constexpr std::uint64_t kPage = 4096;
+constexpr std::uint64_t kStackBytes = 64 * kPage;  // the coroutine's; above it, mapped with it …
+constexpr std::uint64_t kAboveBytes = 16 * kPage;  // … something else
+
+const InHook kHook = OutsideHooks::in_hook();
+constinit ThreadStacks g_stacks{};
+constinit std::uint64_t g_bp = 0;
+constinit ucontext_t g_main{}, g_coroutine{};
+
+struct Walked {
+  NativeFrame frames[16];
+  std::uint32_t count;
+  bool truncated;
+
+  bool guessed() const {
+    for (std::uint32_t i = 0; i < count; ++i)
+      if (frames[i].guessed) return true;
+    return false;
+  }
+};
+constinit Walked g_walked{};
+
+[[gnu::noinline]] void walk() {
+  Registers here;
+  asm volatile("leaq 0(%%rip), %0\n\tmovq %%rsp, %1\n\tmovq %%rbp, %2"
+               : "=r"(here.pc), "=r"(here.sp), "=r"(here.bp));
+  g_walked.count = unwind(kHook, here, g_stacks, g_walked.frames, 16, &g_walked.truncated);
+}
+
+[[gnu::noinline]] void body() {
+  for (;;) {
+    call_with_bp(walk, g_bp);
+    swapcontext(&g_coroutine, &g_main);
+  }
+}
+
+struct Stack {
+  Stack() {
+    low = reinterpret_cast<std::uint64_t>(mmap(nullptr, kStackBytes + kAboveBytes,
+                                               PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
+                                               -1, 0));
+    above = low + kStackBytes;
+    getcontext(&g_coroutine);
+    g_coroutine.uc_stack.ss_sp = reinterpret_cast<void*>(low);
+    g_coroutine.uc_stack.ss_size = kStackBytes;
+    makecontext(&g_coroutine, body, 0);
+  }
+  ~Stack() {
+    munmap(at(low), kStackBytes + kAboveBytes);
+    forget_thread(kHook, g_stacks);
+  }
+  static void* at(std::uint64_t address) { return reinterpret_cast<void*>(address); }
+
+  // A frame at `bp` that looks as if it had been called from here.
+  void plant(std::uint64_t bp) const {
+    const std::uint64_t frame[2] = {0, reinterpret_cast<std::uint64_t>(&body) + 1};
+    std::memcpy(at(bp), frame, sizeof frame);
+  }
+  const Walked& walk_with(std::uint64_t bp) const {
+    g_bp = bp;
+    swapcontext(&g_main, &g_coroutine);
+    return g_walked;
+  }
+
+  std::uint64_t low, above;
+};
+
+}  // namespace
+
+TEST_CASE("a guess reads what is mapped now, not what was when the stack was first seen") {
+  start();
+  const Stack stack;
+  const std::uint64_t bp = stack.above + 2 * kPage;
+  stack.plant(bp);
+  REQUIRE(stack.walk_with(bp).guessed());
+
+  SUBCASE("unmapped") { munmap(Stack::at(stack.above), kAboveBytes); }
+  SUBCASE("unreadable") { mprotect(Stack::at(stack.above), kAboveBytes, PROT_NONE); }
+  SUBCASE("a frame across the end of what is left") {
+    munmap(Stack::at(bp + kPage), kPage);
+    CHECK_FALSE(stack.walk_with(bp + kPage - 8).guessed());
+    return;
+  }
+  CHECK_FALSE(stack.walk_with(bp).guessed());
+  CHECK(g_walked.truncated);
+
+  SUBCASE("partly mapped again") {
+    mmap(Stack::at(bp), kPage, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1,
+         0);
+    stack.plant(bp);
+    CHECK(stack.walk_with(bp).guessed());
+  }
+}
+
+}  // namespace oomrec::stack

@@ -1,0 +1,127 @@
+#define UNW_LOCAL_ONLY
+#include "oracle.h"
+
+#include <libunwind.h>
+#include <link.h>
+
+#include <atomic>
+#include <cstdio>
+#include <cstdlib>
+#include <mutex>
+
+#include "recorder/stack/stack.h"
+
+#ifdef ORACLE_ASKS_THE_LOADER
+// Independent of the code under test: libunwind finds the modules by the loader's own list.
+extern "C" int oomrec_dl_iterate_phdr(int (*visit)(dl_phdr_info*, std::size_t, void*), void* data) {
+  return dl_iterate_phdr(visit, data);
+}
+#endif
+
+namespace oomrec::stack {
+
+OracleCount g_oracle{};
+
+namespace {
+
+struct OracleFrame {
+  std::uint64_t pc, sp;
+};
+constexpr unsigned kOracleFrames = 2048;
+
+struct Buffers {
+  ThreadStacks thread;
+  OracleFrame oracle[kOracleFrames];
+  std::atomic<bool> busy;
+};
+
+Buffers& buffers() {
+  static thread_local Buffers* mine = static_cast<Buffers*>(std::calloc(1, sizeof(Buffers)));
+  return *mine;
+}
+
+unsigned walk_with_libunwind(OracleFrame* frames) {
+  static const int once = unw_set_caching_policy(unw_local_addr_space, UNW_CACHE_NONE);
+  static_cast<void>(once);
+  unw_context_t context;
+  unw_cursor_t cursor;
+  unw_getcontext(&context);
+  unw_init_local(&cursor, &context);
+  unsigned count = 0;
+  do {
+    unw_word_t pc = 0;
+    unw_word_t sp = 0;
+    unw_get_reg(&cursor, UNW_REG_IP, &pc);
+    unw_get_reg(&cursor, UNW_REG_SP, &sp);
+    if (pc == 0) break;
+    frames[count++] = {pc, sp};
+    unw_proc_info_t info;  // where it has none it guesses on, and is no oracle
+    if (unw_get_proc_info(&cursor, &info) != 0) break;
+  } while (count < kOracleFrames && unw_step(&cursor) > 0);
+  return count;
+}
+
+constexpr const char* kGivenUp = "given up";
+
+// Both walks start inside this file; they are compared from the frame on that called it.
+const char* difference(const NativeFrame* ours, unsigned our_count, bool truncated,
+                       const OracleFrame* theirs, unsigned their_count, std::uint64_t caller,
+                       unsigned* where) {
+  unsigned i = 0;
+  unsigned j = 0;
+  while (i < our_count && ours[i].pc != caller) ++i;
+  while (j < their_count && theirs[j].pc != caller) ++j;
+  *where = i;
+  if (i == our_count || j == their_count) return "the caller was not found";
+  for (; i < our_count && j < their_count; ++i, ++j) {
+    *where = i;
+    if (ours[i].pc != theirs[j].pc) return "another pc";
+    if (ours[i].sp != theirs[j].sp) return "another sp";
+    if (ours[i].guessed) return "a guess";
+  }
+  *where = i;
+  if (i < our_count) return "too long";
+  if (j < their_count && truncated && our_count < session::kMaxFrames) return kGivenUp;
+  if (truncated != (j < their_count)) return "truncation not marked, or marked without reason";
+  return nullptr;
+}
+
+}  // namespace
+
+[[gnu::noinline]] void compare_here() {
+  Buffers& mine = buffers();
+  if (mine.busy.exchange(true)) return;
+  const InHook hook = OutsideHooks::in_hook();
+  Registers here;
+  asm volatile("leaq 0(%%rip), %0\n\tmovq %%rsp, %1\n\tmovq %%rbp, %2"
+               : "=r"(here.pc), "=r"(here.sp), "=r"(here.bp));
+  bool truncated = false;
+  const unsigned ours =
+      unwind(hook, here, mine.thread, mine.thread.native, session::kMaxFrames, &truncated);
+  const unsigned theirs = walk_with_libunwind(mine.oracle);
+  unsigned where = 0;
+  const auto caller = reinterpret_cast<std::uint64_t>(__builtin_return_address(0));
+  const char* problem =
+      difference(mine.thread.native, ours, truncated, mine.oracle, theirs, caller, &where);
+
+  static std::mutex counting;
+  const std::lock_guard guard{counting};
+  ++g_oracle.stacks;
+  g_oracle.frames += ours;
+  if (ours > g_oracle.deepest) g_oracle.deepest = ours;
+  if (problem == kGivenUp) ++g_oracle.given_up;
+  if (problem != nullptr && problem != kGivenUp && g_oracle.different++ < 5) {
+    std::fprintf(stderr, "%s at frame %u (we have %u%s, libunwind %u)\n", problem, where, ours,
+                 truncated ? ", truncated" : "", theirs);
+    for (unsigned i = 0; i < ours && i < where + 3; ++i) {
+      Dl_info in{};
+      dladdr(reinterpret_cast<void*>(mine.thread.native[i].pc), &in);
+      std::fprintf(stderr, "  %2u pc %#lx sp %#lx %s %s\n", i, mine.thread.native[i].pc,
+                   mine.thread.native[i].sp, in.dli_sname ? in.dli_sname : "",
+                   in.dli_fname ? in.dli_fname : "");
+    }
+  }
+  mine.busy.store(false);
+}
+
+}  // namespace oomrec::stack

@@ -1,0 +1,84 @@
+#define DOCTEST_CONFIG_IMPLEMENT_WITH_MAIN
+#include "recorder/stack/python_lines.h"
+
+#include <doctest/doctest.h>
+
+#include <random>
+#include <string>
+#include <vector>
+
+using oomrec::stack::kNoInstruction;
+using oomrec::stack::python_line;
+
+namespace {
+
+struct Run {
+  std::uint32_t instruction;
+  int line;  // -1: the interpreter knows none
+};
+struct Fixture {
+  std::uint32_t version_hex;
+  const char* label;
+  std::uint32_t first_line;
+  std::uint32_t code_bytes;
+  std::string_view table;
+  std::vector<Run> runs;
+};
+
+// clang-format off
+const std::vector<Fixture> kFixtures = {
+#include "python_line_fixtures.inc"
+};
+// clang-format on
+
+std::uint32_t line_of(const Fixture& code, std::uint32_t instruction) {
+  return python_line(code.version_hex, code.first_line, code.table, instruction);
+}
+
+}  // namespace
+
+TEST_CASE("every instruction has the line that its interpreter gives it") {
+  std::size_t instructions = 0;
+  for (const Fixture& code : kFixtures) {
+    CAPTURE(code.label);
+    CAPTURE(code.version_hex);
+    for (std::size_t i = 0; i < code.runs.size(); ++i) {
+      const std::uint32_t end =
+          i + 1 < code.runs.size() ? code.runs[i + 1].instruction : code.code_bytes;
+      const int line = code.runs[i].line;
+      const std::uint32_t expected = line < 0 ? code.first_line : static_cast<std::uint32_t>(line);
+      for (std::uint32_t at = code.runs[i].instruction; at < end; at += 2, ++instructions) {
+        CAPTURE(at);
+        CHECK(line_of(code, at) == expected);
+      }
+    }
+  }
+  CHECK(kFixtures.size() > 50);
+  CHECK(instructions > 3000);
+}
+
+TEST_CASE("a frame that has not begun is at its function's first line") {
+  for (const Fixture& code : kFixtures) CHECK(line_of(code, kNoInstruction) == code.first_line);
+}
+
+TEST_CASE("a cut or forged table gives some line and reads nothing beyond it") {
+  std::mt19937 random(20261121);
+  std::size_t rounds = 0;
+  for (const Fixture& code : kFixtures) {
+    for (std::size_t bytes = 0; bytes <= std::min<std::size_t>(code.table.size(), 64); ++bytes) {
+      std::vector<char> table(code.table.begin(), code.table.begin() + static_cast<long>(bytes));
+      for (int flips = 0; flips < 4; ++flips, ++rounds) {
+        const std::string_view view(table.data(), table.size());
+        CHECK(python_line(code.version_hex, code.first_line, view, code.code_bytes / 2) > 0);
+        if (!table.empty()) table[random() % table.size()] = static_cast<char>(random());
+      }
+    }
+  }
+  CHECK(rounds > 1000);
+}
+
+TEST_CASE("a line table of nothing gives the first line") {
+  for (const std::uint32_t version : {0x030800f0u, 0x030a00f0u, 0x030b00f0u, 0x030f00f0u}) {
+    CHECK(python_line(version, 7, {}, 10) == 7);
+  }
+}

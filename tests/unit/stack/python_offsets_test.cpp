@@ -1,0 +1,107 @@
+#define DOCTEST_CONFIG_IMPLEMENT_WITH_MAIN
+#include "recorder/stack/python_offsets.h"
+
+#include <doctest/doctest.h>
+
+#include <array>
+#include <cstring>
+#include <string>
+
+using namespace oomrec::stack;
+
+namespace {
+
+// A `_PyRuntime` as 3.13.0 publishes it: the fields that are read, the rest zero.
+struct Published {
+  std::array<std::byte, 1024> bytes{};
+
+  explicit Published(std::uint64_t version_hex, std::uint64_t free_threaded = 0) {
+    std::memcpy(bytes.data(), "xdebugpy", 8);
+    put(8, version_hex);
+    put(16, free_threaded);
+  }
+  void put(std::size_t position, std::uint64_t value) {
+    std::memcpy(bytes.data() + position, &value, sizeof value);
+  }
+};
+
+Published published_3_13() {
+  Published p(0x030d00f0);
+  const std::pair<std::size_t, std::uint64_t> fields[] = {
+      {184, 72},  {192, 152}, {232, 8},   {240, 0},  {248, 56},  {264, 70},
+      {280, 112}, {296, 128}, {304, 136}, {312, 68}, {344, 200}, {360, 8},
+      {520, 16},  {528, 32},  {544, 32},  {552, 16}, {560, 40}};
+  for (const auto& [position, value] : fields) p.put(position, value);
+  return p;
+}
+
+std::string problem_of(std::uint32_t version_hex, const std::byte* runtime = nullptr) {
+  PythonOffsets offsets;
+  const char* problem = nullptr;
+  return find_python_offsets(version_hex, runtime, offsets, problem) ? "" : problem;
+}
+
+}  // namespace
+
+TEST_CASE("a version is read as PY_VERSION_HEX spells it") {
+  CHECK(parse_python_version("3.8.18 (default, Jan 1 2024) \n[GCC 12.2.0]") == 0x030812f0);
+  CHECK(parse_python_version("3.10.0rc2 (tags/v3.10.0rc2)") == 0x030a00c2);
+  CHECK(parse_python_version("3.15.0a4+ (heads/main)") == 0x030f00a4);
+  CHECK(parse_python_version("3.9.2b1") == 0x030902b1);
+  CHECK(parse_python_version("3.9.18+ (heads/3.9)") == 0x030912f0);
+  for (const char* text : {"", "3", "3.9", "3.x.1", "python 3.9.1", "3.99999.1"}) {
+    CHECK(parse_python_version(text) == 0);
+  }
+}
+
+TEST_CASE("versions that nobody measured are refused with a reason") {
+  CHECK(problem_of(0x030812f0) == "");
+  CHECK(problem_of(0x030c01f0) == "");
+  CHECK(problem_of(0x030711f0) == "this Python is older than 3.8");
+  CHECK(problem_of(0x020712f0) == "this Python is older than 3.8");
+  CHECK(problem_of(0) == "this Python is older than 3.8");
+  CHECK(problem_of(0x030c00b1) == "this Python is a pre-release");
+  CHECK(problem_of(0x031000f0) == "this Python is newer than this oomrec knows");
+  CHECK(problem_of(0x030d00f0) == "this Python does not export _PyRuntime");
+}
+
+TEST_CASE("published offsets are taken where their version keeps them") {
+  const Published runtime = published_3_13();
+  PythonOffsets offsets;
+  const char* problem = nullptr;
+
+  REQUIRE(find_python_offsets(0x030d00f0, runtime.bytes.data(), offsets, problem));
+
+  CHECK(offsets.chain == FrameChain::shim);
+  CHECK(offsets.thread_frame == 72);
+  CHECK(offsets.thread_id == 152);
+  CHECK(offsets.frame_instruction == 56);
+  CHECK(offsets.code_name == 128);
+  CHECK(offsets.code_bytecode == 200);
+  CHECK(offsets.code_version == 92);
+  CHECK(offsets.text_wide_data == 56);
+  CHECK(offsets.frame_tlbc_index == PythonOffsets::kAbsent);
+}
+
+TEST_CASE("published offsets of another build are not believed") {
+  Published runtime = published_3_13();
+  SUBCASE("no cookie") { runtime.put(0, 0); }
+  SUBCASE("another version") { runtime.put(8, 0x030d01f0); }
+  SUBCASE("an absurd offset") { runtime.put(304, 1 << 20); }
+  CHECK(problem_of(0x030d00f0, runtime.bytes.data()) != "");
+}
+
+TEST_CASE("a free-threaded 3.14 keeps bytecode by thread and moves the bits of a text's state") {
+  Published runtime(0x030e00f0, 1);
+  runtime.put(304, 72);
+  runtime.put(392, 224);
+  PythonOffsets offsets;
+  const char* problem = nullptr;
+
+  REQUIRE(find_python_offsets(0x030e00f0, runtime.bytes.data(), offsets, problem));
+
+  CHECK(offsets.frame_tlbc_index == 72);
+  CHECK(offsets.code_tlbc == 224);
+  CHECK(offsets.text_ascii_mask == 0x1000);
+  CHECK(offsets.object_refcount == PythonOffsets::kAbsent);
+}

@@ -1,0 +1,148 @@
+// Figures of a recording: merged holders, call trees, statistics.
+#define DOCTEST_CONFIG_IMPLEMENT_WITH_MAIN
+#include <doctest/doctest.h>
+
+#include <fstream>
+
+#include "tests/unit/tools/recording_image.h"
+#include "tools/analysis/call_tree.h"
+#include "tools/analysis/statistics.h"
+#include "tools/error.h"
+
+using namespace oomrec;
+using namespace oomrec::tools;
+using oomrec::tests::RecordingImage;
+
+namespace {
+
+// main → a → leaf twice (from two threads), main → b → leaf, and something in another space.
+struct Sample {
+  RecordingImage image;
+  Sample() {
+    const std::uint64_t main = image.python("/p/train.py", "main", 10);
+    const std::uint64_t a = image.python("/p/train.py", "a", 20);
+    const std::uint64_t b = image.python("/p/train.py", "b", 30);
+    const std::uint64_t leaf = image.python("/p/lib.py", "leaf", 40);
+    image.holder(image.stack({main, a, leaf}), Space::heap, 101, 1001, 5001);
+    image.holder(image.stack({main, a, leaf}), Space::heap, 203, 2003, 6001);
+    image.holder(image.stack({main, b, leaf}), Space::heap, 307, 3, 7001);
+    image.holder(image.stack({main, b}), Space::map, 409, 409, 8001);
+    image.holder(image.stack({main, b}), Space::heap, 0, 0, 0);
+  }
+};
+
+std::string function_of(const TreeNode& node, const Places& places) {
+  return places[node.place].function;
+}
+
+}  // namespace
+
+TEST_CASE("holders whose stacks read alike are one, the largest first") {
+  Sample sample;
+  const Recording recording{sample.image.path()};
+  Places places{recording, {}};
+  Stacks stacks{recording, places};
+
+  const auto rows = merged(recording.holders(), stacks, At::end);
+
+  REQUIRE(rows.size() == 3);
+  CHECK(rows[0].bytes == 409);
+  CHECK(rows[0].space == Space::map);
+  CHECK(rows[1].bytes == 307);
+  CHECK(rows[2].bytes == 101 + 203);
+  CHECK(merged(recording.holders(), stacks, At::peak)[0].bytes == 1001 + 2003);
+  const std::vector<PlaceId> stack = stacks.places(rows[2].stack);
+  REQUIRE(stack.size() == 3);
+  CHECK(places[stack[0]].function == "leaf");
+  CHECK(places[stack[0]].line == 40);
+  CHECK(places[stack[2]].function == "main");
+}
+
+TEST_CASE("a holder that did not change since the peak held then what it holds now") {
+  Sample sample;
+  sample.image.session().header().spaces[0].peak_epoch = 7;
+  const Recording recording{sample.image.path()};
+  CHECK(recording.holders()[0].peak_bytes == 101);
+}
+
+TEST_CASE("the inverted tree begins with who allocated") {
+  Sample sample;
+  const Recording recording{sample.image.path()};
+  Places places{recording, {}};
+  Stacks stacks{recording, places};
+  const auto rows = merged(recording.holders(), stacks, At::end);
+
+  SUBCASE("inverted") {
+    const TreeNode root = call_tree(rows, stacks, {});
+    CHECK(root.bytes == 101 + 203 + 307 + 409);
+    REQUIRE(root.children.size() == 2);
+    CHECK(function_of(root.children[0], places) == "leaf");
+    CHECK(root.children[0].bytes == 101 + 203 + 307);
+    REQUIRE(root.children[0].children.size() == 2);
+    CHECK(function_of(root.children[0].children[0], places) == "b");
+    CHECK(function_of(root.children[0].children[1], places) == "a");
+    CHECK(root.children[0].children[1].bytes == 304);
+  }
+  SUBCASE("top down") {
+    TreeBounds bounds;
+    bounds.top_down = true;
+    const TreeNode root = call_tree(rows, stacks, bounds);
+    REQUIRE(root.children.size() == 1);
+    CHECK(function_of(root.children[0], places) == "main");
+    CHECK(root.children[0].children[0].bytes == 307 + 409);
+  }
+  SUBCASE("small branches and deep ones are left out") {
+    TreeBounds bounds;
+    bounds.max_depth = 1;
+    bounds.min_share = 0.5;
+    const TreeNode root = call_tree(rows, stacks, bounds);
+    REQUIRE(root.children.size() == 1);
+    CHECK(root.children[0].children.empty());
+  }
+}
+
+TEST_CASE("statistics add up what was ever allocated, by the innermost Python line") {
+  Sample sample;
+  const Recording recording{sample.image.path()};
+  Places places{recording, {}};
+  Stacks stacks{recording, places};
+
+  const Statistics statistics = statistics_of(recording, stacks, places);
+
+  REQUIRE(statistics.by_bytes.size() == 2);
+  CHECK(places[statistics.by_bytes[0].place].function == "leaf");
+  CHECK(statistics.by_bytes[0].bytes == 5001 + 6001 + 7001);
+  CHECK(places[statistics.by_count[1].place].function == "b");
+}
+
+TEST_CASE("a stack is known by the innermost Python line of the program's own") {
+  RecordingImage image;
+  const std::uint64_t main = image.python("/home/me/train.py", "main", 10);
+  const std::uint64_t ones = image.python("/v/lib/python3.11/site-packages/numpy/n.py", "ones", 20);
+  const std::uint64_t load = image.python("<frozen importlib._bootstrap>", "load", 30);
+  const std::uint32_t own = image.stack({main, ones});
+  const std::uint32_t foreign = image.stack({load, ones});
+  const Recording recording{image.path()};
+  Places places{recording, {}};
+  const auto subject = [&](std::uint32_t node) {
+    return places[subject_of(places.of_stack(node), places)].function;
+  };
+
+  CHECK(subject(own) == "main");
+  CHECK(subject(foreign) == "ones");
+}
+
+TEST_CASE("a file that is no recording is bad input, in words") {
+  const std::string path = "/tmp/oomrec-test-no-recording";
+  std::ofstream{path} << std::string(100'000, 'x');
+  try {
+    const Recording recording{path};
+    FAIL("it was taken for one");
+  } catch (const Error& error) {
+    CHECK(error.code() == Exit::bad_input);
+    CHECK(std::string{error.what()}.find("not a recording") != std::string::npos);
+  }
+  std::filesystem::remove(path);
+  CHECK_THROWS_AS(Recording{"/nowhere/at/all"}, Error);
+  CHECK_THROWS_AS(Recording{"/tmp"}, Error);
+}

@@ -1,0 +1,95 @@
+// Reads a recording again and again, each time damaged in another way: mutations RECORDING ROUNDS.
+//
+// Through the commands themselves, in one process: each must show something or end with an Error.
+// Prints how many did which. Modules are renamed, so that no round reads symbol files.
+#include <fmt/format.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstring>
+#include <fstream>
+#include <iterator>
+#include <random>
+
+#include "recorder/session/view.h"
+#include "tools/commands.h"
+
+using namespace oomrec;
+using namespace oomrec::tools;
+
+namespace {
+
+using Bytes = std::vector<char>;
+
+Bytes contents_of(const char* path) {
+  std::ifstream stream{path, std::ios::binary};
+  return {std::istreambuf_iterator<char>{stream}, {}};
+}
+
+void rename_modules(Bytes& bytes) {
+  const session::View view{session::Bytes::contiguous(bytes.data(), bytes.size())};
+  session::Module module{};
+  for (std::uint64_t i = 1; i < view.count(session::TableId::modules); ++i) {
+    if (!view.read(session::TableId::modules, i, module)) continue;
+    const std::string_view path = view.string(module.path);
+    if (!path.empty()) bytes[static_cast<std::size_t>(path.data() - bytes.data())] = '#';
+  }
+}
+
+// Half of all flips are in the header, where they do most.
+Bytes damaged(const Bytes& whole, std::mt19937_64& random) {
+  Bytes bytes = whole;
+  if (random() % 8 == 0) bytes.resize(random() % whole.size());
+  if (bytes.empty()) return bytes;
+  for (std::uint64_t flips = random() % 32; flips > 0; --flips) {
+    const std::size_t end = random() % 2 == 0
+                                ? std::min<std::size_t>(bytes.size(), session::kHeaderBytes)
+                                : bytes.size();
+    char& byte = bytes[random() % end];
+    byte = static_cast<char>(byte ^ 1 << random() % 8);
+  }
+  return bytes;
+}
+
+bool is_shown(const std::string& path, unsigned round) {
+  try {
+    switch (round % 4) {
+      case 0:
+        return show_command({path}) == 0;
+      case 1:
+        return show_command({"--json", path}) == 0;
+      case 2:
+        return stats_command({path}) == 0;
+      default:
+        return tree_command({"--at", "peak", "--min-percent", "0", path}) == 0;
+    }
+  } catch (const Error& error) {
+    if (error.code() == Exit::bad_input) return false;
+    throw;
+  }
+}
+
+}  // namespace
+
+int main(int count, char** words) {
+  if (count < 3) return 2;
+  Bytes whole = contents_of(words[1]);
+  const unsigned rounds = static_cast<unsigned>(std::atoi(words[2]));
+  rename_modules(whole);
+  const int file = memfd_create("damaged", MFD_CLOEXEC);
+  if (file < 0 || whole.empty() || std::freopen("/dev/null", "w", stdout) == nullptr) return 2;
+  const std::string path = fmt::format("/proc/self/fd/{}", file);
+
+  std::mt19937_64 random{10'000};
+  unsigned shown = 0;
+  for (unsigned round = 0; round < rounds; ++round) {
+    const Bytes bytes = damaged(whole, random);
+    if (ftruncate(file, 0) != 0 ||
+        pwrite(file, bytes.data(), bytes.size(), 0) != static_cast<ssize_t>(bytes.size()))
+      return 2;
+    shown += is_shown(path, round);
+  }
+  fmt::print(stderr, "{} rounds, {} shown, {} refused\n", rounds, shown, rounds - shown);
+  return 0;
+}

@@ -1,0 +1,34 @@
+// A C++ library for programs that have none: its new is refused, and its own bad_alloc caught.
+#include <cstddef>
+#include <new>
+
+static int asked = 0;
+
+static void give_up_the_second_time() {
+  if (++asked == 2) std::set_new_handler(nullptr);
+}
+
+template <class New>
+static int calls_of_handler(New make) {
+  asked = 0;
+  std::set_new_handler(give_up_the_second_time);
+  try {
+    void* volatile block = make();
+    return block != nullptr ? -1 : -2;
+  } catch (const std::bad_alloc&) {
+    return asked;
+  }
+}
+
+// How often the handler was called before the exception; negative: there was none.
+extern "C" int refused_new(std::size_t n) {
+  return calls_of_handler([=] { return ::operator new(n); });
+}
+
+extern "C" int refused_aligned_new(std::size_t n) {
+  return calls_of_handler([=] { return ::operator new (n, std::align_val_t{256}); });
+}
+
+extern "C" int refused_nothrow_new(std::size_t n) {
+  return ::operator new(n, std::nothrow) == nullptr;
+}

@@ -1,0 +1,15 @@
+/* Needs 8 MiB before its main, and ends where it does not get them. */
+#include <stdio.h>
+#include <stdlib.h>
+
+static void* held;
+
+__attribute__((constructor)) static void begin(void) {
+  held = malloc(8 << 20);
+  if (held == NULL) exit(3);
+}
+
+int main(void) {
+  puts("main");
+  return held == NULL;
+}

@@ -1,0 +1,4 @@
+/* Asks for a bundle, no more. */
+#include "marks.h"
+
+int main(void) { mark("here"); }

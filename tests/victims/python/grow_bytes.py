@@ -1,0 +1,28 @@
+"""Python bytes that grow by half each round under an address space limit the script sets itself."""
+
+import os
+import resource
+
+LIMIT = 1 << 30
+
+
+def grow(size):
+    """Asks for `size` random bytes; the request that is refused is a bytes object of that size."""
+    return os.urandom(size)
+
+
+def main():
+    resource.setrlimit(resource.RLIMIT_AS, (LIMIT, LIMIT))
+    size = 1 << 20
+    kept = None
+    while True:
+        try:
+            kept = grow(size)
+        except MemoryError:
+            print(f"refused {size}", flush=True)
+            raise
+        print(f"have {len(kept)}", flush=True)
+        size = size * 3 // 2 + 1
+
+
+main()
