@@ -2,8 +2,8 @@
 //
 // The chain of one's own thread is stable, with or without the GIL: only this thread pushes and
 // pops. The one hazard is the end of the interpreter, which frees the states of daemon threads
-// while their thread-specific pointer still stands; the other is a signal on 3.11 and 3.12 in the
-// moment when the C frame is linked and its Python frame is not yet.
+// while their thread-specific pointer still stands, even in the middle of a walk; the other is a
+// signal on 3.11 and 3.12 in the moment when the C frame is linked and its Python frame is not yet.
 
 #include "recorder/stack/python.h"
 
@@ -19,21 +19,30 @@ namespace {
 // After the buffer is full: so many frames more are looked at to find the C frame they belong to.
 constexpr std::uint32_t kMarkerSearch = 4096;
 
-// This thread's state, or 0: no Python thread, not yet or no longer running.
-std::uint64_t thread_state() noexcept {
+struct ThreadState {
+  std::uint64_t address;  // 0: no Python thread, not yet or no longer running
+  bool attached;          // holds the GIL: the interpreter cannot end under it
+
+  // Whether what was read from it so far was its own: what frees it says first that it will.
+  bool was_alive() const noexcept { return attached || g_interpreter.is_finalizing() == 0; }
+};
+
+ThreadState thread_state() noexcept {
   const Interpreter& python = g_interpreter;
   const bool attached_is_ours = python.version_hex >= 0x030c0000;
   void* const attached = python.attached_state();
   // An attached state may run on another thread than the one that made it (sub-interpreters), so
   // its thread id is not asked.
-  if (attached_is_ours && attached != nullptr) return reinterpret_cast<std::uint64_t>(attached);
+  if (attached_is_ours && attached != nullptr) {
+    return {reinterpret_cast<std::uint64_t>(attached), true};
+  }
   void* const own = python.own_state();
-  if (own == nullptr) return 0;
+  if (own == nullptr) return {0, false};
   const auto state = reinterpret_cast<std::uint64_t>(own);
-  if (own == attached) return state;
-  if (python.is_finalizing() != 0) return 0;
+  if (own == attached) return {state, true};
+  if (python.is_finalizing() != 0) return {0, false};
   const bool stale = load<std::uint64_t>(state + python.at.thread_id) != pthread_self();
-  return stale ? 0 : state;
+  return {stale ? 0 : state, false};
 }
 
 bool is_shim_owner(std::uint8_t owner) noexcept {
@@ -152,20 +161,25 @@ std::uint64_t innermost_frame(std::uint64_t state, std::uint64_t cframe) noexcep
   return cframe == 0 ? 0 : load<std::uint64_t>(cframe + at.cframe_current);
 }
 
-std::uint32_t walk(InHook hook, std::uint64_t state, PythonFrame* frames, std::uint32_t capacity,
+// No address is followed before it is known to have been read from a thread that was alive: the
+// memory of a freed one stays readable, but holds other things.
+std::uint32_t walk(InHook hook, ThreadState state, PythonFrame* frames, std::uint32_t capacity,
                    bool* truncated, bool in_handler) noexcept {
   const PythonOffsets& at = g_interpreter.at;
   std::uint64_t cframe = 0;
   if (at.thread_cframe != PythonOffsets::kAbsent) {
-    cframe = load<std::uint64_t>(state + at.thread_cframe);
+    cframe = load<std::uint64_t>(state.address + at.thread_cframe);
+    if (!state.was_alive()) return 0;
   }
   if (in_handler && at.cframe_current != PythonOffsets::kAbsent &&
-      !innermost_call_is_linked(hook, state, cframe)) {
+      !innermost_call_is_linked(hook, state.address, cframe)) {
     return 0;
   }
   Collector collected(frames, capacity);
   std::uint32_t left = capacity + kMarkerSearch;
-  for (std::uint64_t frame = innermost_frame(state, cframe); frame != 0 && left != 0; --left) {
+  std::uint64_t frame = innermost_frame(state.address, cframe);
+  for (; frame != 0 && left != 0; --left) {
+    if (!state.was_alive()) return 0;
     const std::uint64_t current = frame;
     frame = load<std::uint64_t>(current + at.frame_previous);
     if (is_shim(current)) {
@@ -178,6 +192,7 @@ std::uint32_t walk(InHook hook, std::uint64_t state, PythonFrame* frames, std::u
       continue;
     }
     const std::uint64_t code = load<std::uint64_t>(current + at.frame_code) & ~std::uint64_t{7};
+    if (!state.was_alive()) return 0;
     const std::uint32_t id = code == 0 ? 0 : intern_code(hook, code);
     if (id != kHiddenCode) collected.add(code, id, code == 0 ? 0 : instruction_of(current, code));
     switch (at.chain) {
@@ -209,8 +224,8 @@ std::uint32_t python_frames(InHook hook, PythonFrame* frames, std::uint32_t capa
   *truncated = false;
   if (!g_interpreter.ready.load(std::memory_order_acquire)) return 0;
   python_describe(hook);
-  const std::uint64_t state = thread_state();
-  return state == 0 ? 0 : walk(hook, state, frames, capacity, truncated, in_handler);
+  const ThreadState state = thread_state();
+  return state.address == 0 ? 0 : walk(hook, state, frames, capacity, truncated, in_handler);
 }
 
 }  // namespace oomrec::stack

@@ -13,7 +13,7 @@ AT_ONCE = 10  # recordings for one `oomrec recover`; dead ones beyond 20 are rem
 THREADS = 2
 LARGEST = 16 + 0x1FFFF  # bytes of a block
 BOOKS = struct.Struct("4Q")  # tests/victims/busy.c: allocated, freed, live bytes, live usable
-WORTH_KEEPING = 16 << 20  # what `recover` makes a bundle of
+KEPT = 17 << 20  # bytes it holds from its start
 
 
 def books_of(pages) -> list[int]:
@@ -26,7 +26,7 @@ def run_and_kill(preload, victim, path, chance) -> tuple[int, list[int]]:
     process = preload.start(victim("busy"), path, THREADS, env={"OOMREC_MODE": "exact"})
     with open(path, "r+b") as file, mmap.mmap(file.fileno(), mmap.PAGESIZE) as pages:
         deadline = time.monotonic() + 10
-        while books_of(pages)[2] < WORTH_KEEPING + THREADS * LARGEST:
+        while books_of(pages)[2] < KEPT + THREADS * LARGEST:
             assert process.poll() is None and time.monotonic() < deadline
             time.sleep(0.0005)
         time.sleep(chance.random() * 0.03)

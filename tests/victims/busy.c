@@ -1,5 +1,6 @@
 /* Allocates and frees until it is killed, in as many threads as asked, and keeps its own books in a
- * shared file: for each thread {allocated blocks, freed blocks, live bytes asked for}. */
+ * shared file: for each thread {allocated blocks, freed blocks, live bytes asked for, usable}. One
+ * block is kept, so that at every instant it holds what `oomrec recover` makes a bundle of. */
 #include <fcntl.h>
 #include <malloc.h>
 #include <pthread.h>
@@ -12,6 +13,7 @@ struct Books {
   volatile uint64_t allocated, freed, live_bytes, live_usable;
 };
 static struct Books* books;
+enum { kKept = 17 << 20 };
 
 static void* work(void* number) {
   struct Books* own = books + (size_t)number;
@@ -45,6 +47,11 @@ int main(int count, char** arguments) {
   if (ftruncate(fd, 4096) != 0) return 1;
   books = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
   close(fd);
+  void* const kept = malloc(kKept);
+  if (!kept) return 1;
+  books->live_usable = malloc_usable_size(kept);
+  books->live_bytes = kKept;
+  books->allocated = 1;
   pthread_t thread;
   for (int i = 1; i < threads; ++i) pthread_create(&thread, NULL, work, (void*)(size_t)i);
   work(NULL);
