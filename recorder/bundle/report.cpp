@@ -1,5 +1,7 @@
 #include "recorder/bundle/report.h"
 
+#include <algorithm>
+
 #include "recorder/bundle/largest.h"
 #include "recorder/bundle/own_code.h"
 
@@ -36,10 +38,66 @@ Telling telling_frames(const View& view, std::uint32_t node) noexcept {
   return found;
 }
 
+bool same_line(const View& view, std::uint64_t a, std::uint64_t b) noexcept {
+  if (a == b) return true;
+  session::Code code{};
+  return a != 0 && b != 0 && session::code_of(a) == session::code_of(b) &&
+         view.read(TableId::codes, session::code_of(a), code) &&
+         line_of(view, code, session::instruction_of(a)) ==
+             line_of(view, code, session::instruction_of(b));
+}
+
+// What one Python line holds in one space; without Python code, what one holder does.
+struct LineFigures {
+  Telling telling;  // of the largest holder
+  std::uint64_t bytes;
+  std::uint64_t blocks;
+  std::uint8_t space;
+  bool estimated;
+};
+
+// A line's blocks have several holders where the interpreter came to it by different functions of
+// its own: `oomrec show` takes them for one, and so does the report, for the largest.
+constexpr std::size_t kCandidates = 32;
+struct LargestLine {
+  LargestHolder holders[kCandidates];
+  LineFigures lines[kCandidates];
+};
+static_assert(sizeof(LargestLine) <= sizeof Workspace::sort);
+
+// Null: nothing is held. Cost: a pass over `holders`, and a walk of each candidate's stack.
+const LineFigures* largest_line(const View& view, LargestLine& memory) noexcept {
+  const std::size_t found = find_largest(view, memory.holders);
+  const LineFigures* largest = nullptr;
+  std::size_t count = 0;
+  session::Holder holder{};
+  for (std::size_t i = 0; i < found; ++i) {
+    if (!view.read(TableId::holders, memory.holders[i].holder, holder)) continue;
+    const LineFigures figures{telling_frames(view, holder.node), memory.holders[i].live_bytes,
+                              holder.live_count.load(std::memory_order_relaxed), holder.space,
+                              (holder.flags & session::kHolderEstimated) != 0};
+    LineFigures* const end = memory.lines + count;
+    LineFigures* const line = std::find_if(memory.lines, end, [&](const LineFigures& known) {
+      return known.telling.python != 0 && known.space == figures.space &&
+             same_line(view, known.telling.python, figures.telling.python) &&
+             same_line(view, known.telling.own_python, figures.telling.own_python);
+    });
+    if (line == end) {
+      *line = figures;
+      ++count;
+    } else {
+      line->bytes += figures.bytes;
+      line->blocks += figures.blocks;
+      line->estimated = line->estimated || figures.estimated;
+    }
+    if (largest == nullptr || line->bytes > largest->bytes) largest = line;
+  }
+  return largest;
+}
+
 // "train.py:31 make_batch", or "make_noise in libsound.so", or "libsound.so".
-void add_place(InHook hook, Text& text, const View& view, std::uint32_t node, ExportedName names,
+void add_place(InHook hook, Text& text, const View& view, const Telling& found, ExportedName names,
                std::span<char> buffer) noexcept {
-  const Telling found = telling_frames(view, node);
   const std::uint64_t python = found.own_python != 0 ? found.own_python : found.python;
   session::Code code{};
   session::Module module{};
@@ -63,15 +121,12 @@ void report_failure(InHook hook, Text& text, const View& view, const Cause& caus
   if (!cause.reason.empty()) text.add(": ").add(cause.reason);
   text.add('\n');
 
-  LargestHolder largest{};
-  session::Holder holder{};
-  if (find_largest(view, {&largest, 1}) == 1 &&
-      view.read(TableId::holders, largest.holder, holder)) {
-    const std::uint64_t blocks = holder.live_count.load(std::memory_order_relaxed);
-    const bool estimated = (holder.flags & session::kHolderEstimated) != 0;
-    text.add("oomrec: largest holder: ").add(estimated ? "about " : "").size(largest.live_bytes);
-    text.add(" in ").number(blocks).add(blocks == 1 ? " block" : " blocks");
-    add_place(hook, text, view, holder.node, cause.exported_name, {work.line, 512});
+  LargestLine& memory = *reinterpret_cast<LargestLine*>(work.sort);
+  if (const LineFigures* const largest = largest_line(view, memory)) {
+    text.add("oomrec: largest holder: ").add(largest->estimated ? "about " : "");
+    text.size(largest->bytes).add(" in ").number(largest->blocks);
+    text.add(largest->blocks == 1 ? " block" : " blocks");
+    add_place(hook, text, view, largest->telling, cause.exported_name, {work.line, 512});
     text.add('\n');
   }
   const std::string_view note = view.string(view.header().heap_note);

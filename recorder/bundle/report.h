@@ -4,7 +4,8 @@
 //   oomrec: largest holder: 640.0 MiB in 10 blocks, train.py:31 make_batch
 //   oomrec: bundle oom_dumps/oom_cpu_20261121_101530_001   read it with: oomrec show
 //
-// The line is the innermost of the program's own; else the innermost of all.
+// The line is the innermost of the program's own; else the innermost of all. A holder is all that
+// one line holds, as far as it is among the 32 largest stacks.
 #pragma once
 
 #include "recorder/bundle/bundle.h"

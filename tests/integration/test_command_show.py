@@ -76,6 +76,40 @@ def test_the_pages_fit_and_say_what_happened(oomrec, bundle):
     assert "oomrec run --python-objects" in shown
 
 
+WARMS_UP = """\
+import os
+kept = []
+def make_batch():
+    return os.urandom(1 << 20)
+while True:
+    kept.append(make_batch())
+"""
+
+
+@pytest.mark.parametrize("version", ["3.11", "3.12", "3.13"])
+def test_a_line_is_one_holder_however_the_interpreter_came_to_it(oomrec, python, tmp_path, version):
+    """The first calls go through functions of the interpreter that later ones do without."""
+    (tmp_path / "warms_up.py").write_text(WARMS_UP)
+    run = oomrec("run", "--limit", "48M", "--mode", "exact", "--", python(version), "warms_up.py")
+    bundle = run.bundles()[0]  # printing the traceback may meet the limit once more
+    show = oomrec.json("show", "--top", "1000", bundle)
+
+    def allocated_in_batch(frames):
+        return any(frame["function"] == "make_batch" for frame in frames)
+
+    (batches,) = (row for row in show["holders"] if allocated_in_batch(row["stack"]))
+    assert batches == show["holders"][0] and batches["count"] > 30
+    assert f"in {batches['count']} blocks, warms_up.py:4 make_batch" in run.stderr
+    top = oomrec.json("stats", bundle)["top_by_bytes"][0]
+    assert (top["function"], top["bytes"]) == ("make_batch", batches["bytes"])
+    (leaf,) = (
+        node
+        for node in oomrec.json("tree", "--min-percent", "0", bundle)["root"]["children"]
+        if node["function"] == "make_batch"
+    )
+    assert (leaf["bytes"], leaf["count"]) == (batches["bytes"], batches["count"])
+
+
 @pytest.mark.parametrize("command", ["show", "stats", "tree"])
 def test_a_damaged_recording_is_never_a_crash(oomrec, bundle, tmp_path, command):
     """Cut or with flipped bits: shown, or two lines and exit code 2."""

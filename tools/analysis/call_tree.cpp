@@ -65,7 +65,7 @@ TreeNode call_tree(const std::vector<StackFigures>& rows, const Stacks& stacks,
   for (const StackFigures& row : rows) {
     root.bytes += row.bytes;
     root.count += row.count;
-    frames.push_back(stacks.places(row.stack));
+    frames.push_back(stacks.places(stacks.without_interpreter(row.stack)));
     if (bounds.top_down) std::reverse(frames.back().begin(), frames.back().end());
     cursors.push_back({&frames.back(), row.bytes, row.count});
   }

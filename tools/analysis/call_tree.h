@@ -1,4 +1,5 @@
 // A call tree over what stacks held: inverted (from who allocated to who called it) or top-down.
+// Where Python code runs, the interpreter's own functions are no nodes: see stacks.h.
 #pragma once
 
 #include <cstdint>

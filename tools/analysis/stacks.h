@@ -1,5 +1,9 @@
 // The stacks of a recording by name: a trie of places, so that stacks that read alike are one.
 //
+// A Python line reaches the same code through other functions of the interpreter the first times it
+// runs than later (specialized instructions, vectorcall). To the program that is one way, so stacks
+// are told apart, and figures added up, without the interpreter's own functions.
+//
 // Made as it is asked for: only stacks of holders somebody looks at are named. Millions of nodes
 // cost one vector and one hash look-up each.
 #pragma once
@@ -21,6 +25,9 @@ class Stacks {
   // The named stack of a node of the recording.
   StackId of_node(std::uint32_t node);
 
+  // The stack without native frames of the interpreter; itself where it runs no Python code.
+  StackId without_interpreter(StackId stack) const;
+
   StackId parent(StackId stack) const { return entries_[stack].parent; }  // one frame further out
   PlaceId innermost(StackId stack) const { return entries_[stack].place; }
   std::size_t size() const { return entries_.size(); }  // parents have lower numbers
@@ -31,6 +38,8 @@ class Stacks {
   struct Entry {
     StackId parent;
     PlaceId place;
+    StackId without_interpreter;
+    bool runs_python;
   };
   StackId child(StackId parent, PlaceId place);
 
@@ -42,9 +51,9 @@ class Stacks {
   std::vector<bool> known_;
 };
 
-// A named stack with what it held, in one space.
+// What was held in one space by stacks that are one without the interpreter's functions.
 struct StackFigures {
-  StackId stack = 0;
+  StackId stack = 0;  // the one that held most
   Space space = Space::heap;
   bool estimated = false;
   std::uint64_t bytes = 0;
@@ -53,7 +62,8 @@ struct StackFigures {
 
 enum class At : std::uint8_t { end, peak, ever };  // held at the end, at the peak, allocated ever
 
-// Holders by named stack and space, the largest first; those that hold nothing left out.
+// Holders by stack without the interpreter's functions and by space, the largest first; those that
+// hold nothing left out.
 std::vector<StackFigures> merged(const std::vector<HolderFigures>& holders, Stacks& stacks, At at);
 
 }  // namespace oomrec::tools

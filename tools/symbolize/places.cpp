@@ -20,10 +20,11 @@ std::string hexadecimal(const std::uint8_t* bytes, std::size_t count) {
   return text;
 }
 
-// "libpython3.11.so.1.0", "python3.11": what runs Python code.
+// "libpython3.11.so.1.0", "python3.11": what runs Python code. "python_magic.so" is a module.
 bool is_interpreter(std::string_view path) {
   const std::string_view name = path.substr(path.rfind('/') + 1);
-  return name.starts_with("libpython") || name.starts_with("python") || name.starts_with("pypy");
+  if (name.starts_with("libpython") || name.starts_with("libpypy")) return true;
+  return (name.starts_with("python") || name.starts_with("pypy")) && !name.ends_with(".so");
 }
 
 Place note(std::string text) {

@@ -63,13 +63,39 @@ TEST_CASE("the largest holder is told by the innermost line of the program's own
   }
 }
 
+TEST_CASE("the largest holder is all that a line holds, in one space") {
+  Reported session;
+  const auto keep = session.python("/home/me/train.py", "keep", 7);
+  const auto other = session.python("/home/me/train.py", "other", 9);
+  const auto ones =
+      session.python("/opt/lib/python3.11/site-packages/numpy/_core/numeric.py", "ones", 225);
+  const auto python = session.module("/usr/bin/python3.11");
+  const auto through = [&](std::uint64_t offset) {
+    return session::native_frame(python, offset, false, false);
+  };
+  session.holder(session.stack({keep, through(16)}), Space::heap, 3 << 20, 3);
+  session.holder(session.stack({keep, through(32), through(16)}), Space::heap, 4 << 20, 2,
+                 session::kHolderEstimated);
+  session.holder(session.stack({other, through(16)}), Space::heap, 5 << 20, 1);
+  session.holder(session.stack({keep, ones}), Space::heap, 1 << 20, 1);
+  session.holder(session.stack({keep, through(16)}), Space::map, 2 << 20, 1);
+  CHECK(session.holder_line() == "about 7.0 MiB in 5 blocks, train.py:7 keep");
+
+  SUBCASE("what runs no Python is never taken together") {
+    for (const std::uint64_t blocks : {1u, 2u})
+      session.holder(session.stack({through(16)}), Space::heap, 6 << 20, blocks);
+    CHECK(session.holder_line() == "about 7.0 MiB in 5 blocks, train.py:7 keep");
+  }
+}
+
 TEST_CASE("only what was sampled is about") {
   Reported session;
   const auto frame = session.python("a.py", "f", 3);
   session.holder(session.stack({frame}), Space::heap, 2 << 20, 4);
   CHECK(session.holder_line() == "2.0 MiB in 4 blocks, a.py:3 f");
-  session.holder(session.stack({frame}), Space::heap, 3 << 20, 4, session::kHolderEstimated);
-  CHECK(session.holder_line() == "about 3.0 MiB in 4 blocks, a.py:3 f");
+  const auto sampled = session.python("a.py", "g", 5);
+  session.holder(session.stack({sampled}), Space::heap, 3 << 20, 4, session::kHolderEstimated);
+  CHECK(session.holder_line() == "about 3.0 MiB in 4 blocks, a.py:5 g");
 }
 
 TEST_CASE("whose code a Python file is") {

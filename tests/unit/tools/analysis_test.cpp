@@ -58,6 +58,49 @@ TEST_CASE("holders whose stacks read alike are one, the largest first") {
   CHECK(places[stack[2]].function == "main");
 }
 
+TEST_CASE("holders that differ in the interpreter's own functions alone are one") {
+  RecordingImage image;
+  const std::uint64_t main = image.python("/p/train.py", "main", 10);
+  const std::uint64_t keep = image.python("/p/train.py", "keep", 20);
+  const auto in = [&](const char* path) {
+    return [id = image.module(path, 0x1000)](std::uint64_t offset) {
+      return session::native_frame(id, offset, false, false);
+    };
+  };
+  const auto python = in("/opt/oomrec-test/bin/python3.11");
+  const auto umath = in("/opt/oomrec-test/_umath.so");
+  const auto module = in("/opt/oomrec-test/python_magic.so");
+  const std::uint32_t first = image.stack({python(1), main, python(2), keep, python(3), umath(1)});
+  const std::uint32_t later = image.stack({python(1), main, keep, python(4), umath(1)});
+  image.holder(first, Space::heap, 101, 101, 101);
+  image.holder(later, Space::heap, 503, 503, 503);
+  image.holder(later, Space::map, 53, 53, 53);
+  image.holder(image.stack({python(1), main, keep, umath(2)}), Space::heap, 41, 41, 41);
+  image.holder(image.stack({main, module(1), keep, umath(1)}), Space::heap, 31, 31, 31);
+  // Before there is any Python code the interpreter's functions are all there is to tell.
+  image.holder(image.stack({python(1), python(5)}), Space::heap, 23, 23, 23);
+  image.holder(image.stack({python(1), python(6)}), Space::heap, 19, 19, 19);
+  const Recording recording{image.path()};
+  Places places{recording, {}};
+  Stacks stacks{recording, places};
+
+  const auto rows = merged(recording.holders(), stacks, At::end);
+
+  std::vector<std::uint64_t> bytes;
+  for (const StackFigures& row : rows) bytes.push_back(row.bytes);
+  CHECK(bytes == std::vector<std::uint64_t>{101 + 503, 53, 41, 31, 23, 19});
+  CHECK(rows[0].count == 1 + 5);
+  CHECK(stacks.places(rows[0].stack) == places.of_stack(later));
+  const TreeNode root = call_tree(rows, stacks, {});
+  REQUIRE(!root.children.empty());
+  const TreeNode& asked = root.children[0];
+  CHECK(asked.bytes == 101 + 503 + 53 + 31);
+  REQUIRE(asked.children.size() == 1);
+  CHECK(function_of(asked.children[0], places) == "keep");
+  CHECK(asked.children[0].children[0].bytes == 101 + 503 + 53);
+  CHECK(function_of(asked.children[0].children[0], places) == "main");
+}
+
 TEST_CASE("a holder that did not change since the peak held then what it holds now") {
   Sample sample;
   sample.image.session().header().spaces[0].peak_epoch = 7;
