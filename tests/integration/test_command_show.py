@@ -3,6 +3,7 @@
 import os
 import random
 import shutil
+import subprocess
 
 import pytest
 
@@ -108,6 +109,54 @@ def test_a_line_is_one_holder_however_the_interpreter_came_to_it(oomrec, python,
         if node["function"] == "make_batch"
     )
     assert (leaf["bytes"], leaf["count"]) == (batches["bytes"], batches["count"])
+
+
+DEEP = """\
+kept = []
+def descend(depth):
+    if depth == 0:
+        return kept.append(bytearray(20 << 20))
+    return descend(depth - 1)
+def main():
+    while True:
+        descend(70)
+main()
+"""
+
+
+def test_recursion_takes_a_line_and_a_program_of_several_lines_one(oomrec):
+    oomrec("run", "--mode", "exact", "--limit", "64M", "--", "python3", "-c", DEEP)
+    lines = oomrec("show").stdout.splitlines()
+
+    holder = lines.index("holders, the largest first") + 1
+    stack = "\n".join(lines[holder : holder + 15])
+    assert "<string>:4 descend\n" in stack and "<string>:5 descend  × 70\n" in stack
+    assert "<string>:8 main\n" in stack and "<string>:9 <module>\n" in stack
+    (process,) = (line for line in lines if line.startswith("process "))
+    assert "kept = []↵def descend(depth):↵    if" in process
+    notes = " ".join(line.strip() for line in lines[lines.index("notes") :])
+    assert "the percentages are shares of all holders together" in notes
+
+
+def test_nothing_found_says_where_more_is(preload, oomrec, victim, tmp_path):
+    """A recording whose bundles belong elsewhere is nothing to show here, but it is there."""
+    elsewhere = tmp_path / "elsewhere"
+    process = preload.start(
+        victim("dies"), "never", stdin=subprocess.PIPE, env={"OOMREC_DUMP_DIR": elsewhere}
+    )
+    assert process.stdout.readline() == b"ready\n"
+    running = oomrec("show")
+    assert running.exit_code == 1
+    assert "1 running process is recorded: `oomrec ls --all` lists" in running.stderr
+
+    process.kill()
+    process.wait()
+    dead = oomrec("show")
+    assert dead.exit_code == 1
+    assert dead.stderr.splitlines()[1].strip() == (
+        "1 dead process left a recording elsewhere: "
+        "`oomrec ls --all` lists, `oomrec recover` makes bundles."
+    )
 
 
 @pytest.mark.parametrize("command", ["show", "stats", "tree"])

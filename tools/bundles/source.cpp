@@ -25,6 +25,22 @@ std::uint32_t last_failure(const session::View& view) {
   return 0;
 }
 
+// Recordings that are in no bundle, or not in one that is here: of running processes, and of dead
+// ones that wanted their bundles elsewhere.
+std::string advice_without_bundle(const std::vector<Session>& sessions) {
+  const auto dead = static_cast<std::uint64_t>(std::count_if(
+      sessions.begin(), sessions.end(), [](const Session& session) { return !session.alive; }));
+  const std::uint64_t alive = sessions.size() - dead;
+  if (dead != 0)
+    return fmt::format(
+        "{} elsewhere: `oomrec ls --all` lists, `oomrec recover` makes bundles.",
+        plural(dead, "dead process left a recording", "dead processes left recordings"));
+  if (alive != 0)
+    return fmt::format("{} recorded: `oomrec ls --all` lists, `oomrec dump PID` writes a bundle.",
+                       plural(alive, "running process is", "running processes are"));
+  return "Record a program: oomrec run -- PROGRAM; or name a bundle's directory.";
+}
+
 fs::path newest_bundle() {
   const std::vector<fs::path> directories = dump_directories();
   recover_orphans(directories);
@@ -32,7 +48,7 @@ fs::path newest_bundle() {
   if (!bundles.empty()) return bundles.front().path;
   const std::string where = directories.empty() ? "./oom_dumps" : directories.front().string();
   throw Error{Exit::nothing_found, fmt::format("there is no bundle in {}", printable(where)),
-              "Record a program: oomrec run -- PROGRAM; or name a bundle's directory."};
+              advice_without_bundle(sessions_of(directories))};
 }
 
 }  // namespace

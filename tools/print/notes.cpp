@@ -32,9 +32,13 @@ std::vector<std::string> notes_of(const Source& source) {
   add_if(recording.estimated(), [&] {
     return fmt::format(
         "holders of blocks below {} are estimates from samples, one per {}; totals of spaces are "
-        "exact "
-        "and count what blocks take, holders what was asked for",
+        "exact",
         size_text(header.large_bytes), size_text(header.interval_bytes));
+  });
+  add_if(recording.view().count(session::TableId::holders) > 1, [] {
+    return std::string{
+        "the percentages are shares of all holders together, which count bytes as asked for; the "
+        "totals of spaces count what the blocks take"};
   });
   add_if(header.dropped_events != 0, [&] {
     return fmt::format("{} found no room in the recording (--recording-size)",

@@ -18,8 +18,12 @@ std::string python_version(const session::Header& header) {
   return fmt::format("{}.{}.{}", hex >> 24, (hex >> 16) & 0xff, (hex >> 8) & 0xff);
 }
 
+// On one line: a program given with -c may have many.
 std::string command_line(const Recording& recording) {
-  return fmt::format("{}", fmt::join(recording.arguments(), " "));
+  std::string line;
+  for (const char byte : fmt::format("{}", fmt::join(recording.arguments(), " ")))
+    line += byte == '\n' ? std::string_view{"↵"} : std::string_view{&byte, 1};
+  return line;
 }
 
 std::string oomrec_version(const session::Header& header) {

@@ -24,6 +24,34 @@ std::string short_path(std::string_view path) {
   return clip_start(printable(path), kWidestPath);
 }
 
+Colour colour_of(Interest interest) {
+  switch (interest) {
+    case Interest::own_line:
+    case Interest::own_function:
+      return Colour::cyan;
+    case Interest::library_line:
+    case Interest::library_function:
+      return Colour::plain;
+    case Interest::machinery:
+      return Colour::dim;
+  }
+  return Colour::plain;
+}
+
+std::vector<StackRow> rows_of(const std::vector<PlaceId>& stack, const Places& places, bool full) {
+  const std::vector<Interest> interest = interests(stack, places);
+  if (!full) return folded(stack, interest);
+  std::vector<StackRow> rows;
+  for (std::size_t i = 0; i < stack.size(); ++i) rows.push_back({i, i + 1, interest[i]});
+  return rows;
+}
+
+std::string row_text(const StackRow& row, const std::vector<PlaceId>& stack, const Places& places) {
+  if (row.cycle > 1) return fmt::format("… these {} frames × {}", row.cycle, count_text(row.times));
+  const std::string text = place_text(places[stack[row.first]], places);
+  return row.times > 1 ? fmt::format("{}  × {}", text, count_text(row.times)) : text;
+}
+
 }  // namespace
 
 std::string place_text(const Place& place, const Places& places) {
@@ -55,23 +83,18 @@ std::string stack_text(const std::vector<PlaceId>& stack, const Places& places,
   const auto add = [&](Colour colour, const std::string& line) {
     text += indent + style.terminal.paint(colour, clip(line, kColumns - style.indent)) + "\n";
   };
-  const std::vector<Interest> interest = interests(stack, places);
+  const std::vector<StackRow> rows = rows_of(stack, places, style.full);
   const std::vector<bool> shown =
-      style.full ? std::vector<bool>(stack.size(), true) : worth_a_line(interest, kMostLines);
-  for (std::size_t at = 0; at < stack.size();) {
+      style.full ? std::vector<bool>(rows.size(), true) : worth_a_line(rows, kMostLines);
+  for (std::size_t at = 0; at < rows.size();) {
     if (shown[at]) {
-      const Place& place = places[stack[at]];
-      const bool own = interest[at] == Interest::own;
-      add(own                                 ? Colour::cyan
-          : interest[at] == Interest::library ? Colour::plain
-                                              : Colour::dim,
-          place_text(place, places));
+      add(colour_of(rows[at].interest), row_text(rows[at], stack, places));
       ++at;
       continue;
     }
     const std::size_t first = at;
-    while (at < stack.size() && !shown[at]) ++at;
-    add(Colour::dim, gap_text(stack, first, at, places));
+    while (at < rows.size() && !shown[at]) ++at;
+    add(Colour::dim, gap_text(stack, rows[first].first, rows[at - 1].last, places));
   }
   if (stack.empty()) add(Colour::dim, "[no stack was recorded]");
   return text;

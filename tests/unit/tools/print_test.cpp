@@ -16,10 +16,11 @@ using oomrec::tests::RecordingImage;
 
 namespace {
 
-std::vector<Interest> row(std::initializer_list<std::pair<int, Interest>> runs) {
-  std::vector<Interest> result;
-  for (const auto& [count, interest] : runs)
-    result.insert(result.end(), static_cast<std::size_t>(count), interest);
+std::vector<StackRow> rows(std::initializer_list<std::pair<int, Interest>> runs) {
+  std::vector<StackRow> result;
+  for (const auto& [count, interest] : runs) {
+    for (int i = 0; i < count; ++i) result.push_back({result.size(), result.size() + 1, interest});
+  }
   return result;
 }
 
@@ -41,33 +42,60 @@ struct Printed {
 }  // namespace
 
 TEST_CASE("a stack that fits is shown whole, but for its machinery") {
-  const auto shown = worth_a_line(row({{5, Interest::library}, {3, Interest::machinery}}), 14);
+  const auto shown =
+      worth_a_line(rows({{5, Interest::library_function}, {3, Interest::machinery}}), 14);
   CHECK(std::count(shown.begin(), shown.end(), true) == 5);
   CHECK_FALSE(shown[7]);
 }
 
-TEST_CASE("the program's own lines come before those of libraries") {
-  const auto stack = row({{40, Interest::library},
-                          {2, Interest::own},
-                          {40, Interest::machinery},
-                          {3, Interest::own},
-                          {9, Interest::library}});
+TEST_CASE("the program's own lines come before its functions, those before libraries") {
+  const auto stack = rows({{40, Interest::library_function},
+                           {2, Interest::own_line},
+                           {40, Interest::machinery},
+                           {9, Interest::own_function},
+                           {3, Interest::own_line},
+                           {9, Interest::library_line}});
   const auto shown = worth_a_line(stack, 14);
   CHECK(lines_of(shown) <= 14);
   CHECK(shown[0]);
-  for (const std::size_t own : {40u, 41u, 82u, 83u, 84u}) CHECK(shown[own]);
+  for (const std::size_t own : {40u, 41u, 91u, 92u, 93u}) CHECK(shown[own]);
+  CHECK(std::count(shown.begin() + 82, shown.begin() + 91, true) == 1);
+  CHECK(std::count(shown.begin() + 94, shown.end(), true) == 0);
+}
+
+TEST_CASE("of many lines of its own the innermost are shown, and the two outermost") {
+  const auto shown =
+      worth_a_line(rows({{9, Interest::library_function}, {30, Interest::own_line}}), 14);
+  CHECK(lines_of(shown) <= 14);
+  for (const std::size_t own : {9u, 10u, 11u, 12u, 13u, 37u, 38u}) CHECK(shown[own]);
+  CHECK_FALSE(shown[36]);
+}
+
+TEST_CASE("lines of libraries come before functions of libraries") {
+  const auto shown =
+      worth_a_line(rows({{50, Interest::library_function}, {5, Interest::library_line}}), 14);
+  for (const std::size_t line : {50u, 51u, 52u, 53u, 54u}) CHECK(shown[line]);
 }
 
 TEST_CASE("any stack keeps to its lines, and a line is never spent on a gap of one") {
   std::uint32_t random = 7;
   int rounds = 0;
   for (; rounds < 500; ++rounds) {
-    std::vector<Interest> stack(random % 200);
-    for (Interest& interest : stack) {
+    std::vector<PlaceId> stack(random % 200);
+    std::vector<Interest> interest(stack.size());
+    for (std::size_t i = 0; i < stack.size(); ++i) {
       random = random * 1664525 + 1013904223;
-      interest = static_cast<Interest>(random >> 16 & 3 ? (random >> 20) % 3 : 0);
+      interest[i] = static_cast<Interest>(random >> 16 & 3 ? (random >> 20) % 5 : 0);
+      stack[i] = (random >> 24) % 3;
     }
-    const auto shown = worth_a_line(stack, 14);
+    const auto lines = folded(stack, interest);
+    std::size_t covered = 0;
+    for (const StackRow& row : lines) {
+      REQUIRE(row.first == covered);
+      covered = row.last;
+    }
+    REQUIRE(covered == stack.size());
+    const auto shown = worth_a_line(lines, 14);
     REQUIRE(lines_of(shown) <= 14);
     for (std::size_t i = 0; i < shown.size(); ++i) {
       const bool gap_of_one =
@@ -76,6 +104,36 @@ TEST_CASE("any stack keeps to its lines, and a line is never spent on a gap of o
     }
   }
   CHECK(rounds == 500);
+}
+
+TEST_CASE("recursion is shown once, with how often it was") {
+  Printed printed;
+  RecordingImage& image = printed.image;
+  const auto python = image.module("/usr/bin/python3.11", 0x1000);
+  const auto call = session::native_frame(python, 16, false, false);
+  const auto main = image.python("/p/walk.py", "main", 30);
+  const auto walk = image.python("/p/walk.py", "walk", 3);
+  const auto visit = image.python("/p/walk.py", "visit", 7);
+  const auto leaf = image.python("/p/walk.py", "leaf", 9);
+
+  SUBCASE("one function, whatever the interpreter does between its calls") {
+    const auto node =
+        image.stack({call, call, main, walk, call, walk, call, call, walk, leaf, visit});
+    CHECK(printed.text(node) ==
+          "/p/walk.py:7 visit\n/p/walk.py:9 leaf\n/p/walk.py:3 walk  × 3\n/p/walk.py:30 main\n"
+          "… 2 frames of the interpreter\n");
+    const std::string full = printed.text(node, true);
+    CHECK(std::count(full.begin(), full.end(), '\n') == 11);
+  }
+  SUBCASE("several in turn") {
+    CHECK(printed.text(image.stack({main, walk, call, visit, walk, visit, call, walk, visit})) ==
+          "/p/walk.py:7 visit\n/p/walk.py:3 walk\n… these 2 frames × 3\n/p/walk.py:30 main\n");
+  }
+  SUBCASE("two rounds of two are no more than what would stand for them") {
+    CHECK(printed.text(image.stack({main, walk, visit, walk, visit})) ==
+          "/p/walk.py:7 visit\n/p/walk.py:3 walk\n/p/walk.py:7 visit\n/p/walk.py:3 walk\n"
+          "/p/walk.py:30 main\n");
+  }
 }
 
 TEST_CASE("import system, interpreter and start are counted, packages go by their name") {
