@@ -90,10 +90,12 @@ class Page {
     print_request();
     print_limit(verdict);
     print_spaces();
-    print_holders();
+    const bool has_holders = print_holders();
     heading("what happened next");
     fmt::print("  {}\n", outcome_sentence(source_.outcome()));
-    print_notes();
+    std::vector<std::string> notes = notes_of(source_);
+    if (has_holders) notes.emplace_back(kSharesNote);
+    print_notes(notes, terminal_);
   }
 
  private:
@@ -173,7 +175,8 @@ class Page {
       fmt::print("  {} of address space is reserved, not counted\n", size_text(reserved));
   }
 
-  void print_holders() {
+  // False: there are none.
+  bool print_holders() {
     Stacks stacks{*source_.recording, *source_.places};
     const std::vector<StackFigures> rows = holders_of(source_, stacks);
     const std::uint64_t whole = sum_of(rows);
@@ -190,6 +193,7 @@ class Page {
                  plural(rows.size() - shown, "smaller holder", "smaller holders"), size_text(rest),
                  percent_text(share_of(rest, whole)));
     }
+    return !rows.empty();
   }
 
   void print_holder(std::size_t number, const StackFigures& row, double share,
@@ -200,14 +204,6 @@ class Page {
     fmt::print("  {:>2}  {}  {}\n", number, terminal_.paint(Colour::yellow, figures),
                name_of(row.space));
     print_stack(stack, 6);
-  }
-
-  void print_notes() const {
-    const std::vector<std::string> notes = notes_of(source_);
-    if (notes.empty()) return;
-    heading("notes");
-    for (const std::string& note : notes)
-      fmt::print("  - {}\n", wrap(printable(note), kColumns, 4));
   }
 
   Source& source_;

@@ -9,6 +9,7 @@
 #include "tools/bundles/options.h"
 #include "tools/bundles/source.h"
 #include "tools/commands.h"
+#include "tools/print/notes.h"
 #include "tools/print/stack.h"
 #include "tools/text.h"
 
@@ -80,10 +81,10 @@ class Page {
     print_apis();
     print_functions("functions by bytes allocated", statistics_.by_bytes);
     print_functions("functions by number of allocations", statistics_.by_count);
-    if (statistics_.estimated) {
-      fmt::print(
-          "\nSizes, allocators and functions are estimates from samples; the totals are exact.\n");
-    }
+    std::vector<std::string> notes = notes_of(source_);
+    if (statistics_.estimated)
+      notes.emplace_back("sizes, calls and functions are estimates from these samples");
+    print_notes(notes, terminal_);
   }
 
  private:
@@ -91,9 +92,14 @@ class Page {
     fmt::print("\n{}\n", terminal_.paint(Colour::bold, text));
   }
 
+  void columns(const std::string& names) const {
+    fmt::print("{}\n", terminal_.paint(Colour::dim, names));
+  }
+
   void print_sizes() const {
     constexpr std::size_t kBarColumns = 40;
     heading("sizes of allocations");
+    columns(fmt::format("  {:>11}  {:>14}  {:>10}", "block", "allocations", "allocated"));
     std::uint64_t most = 1;
     for (const SizeBucket& bucket : statistics_.sizes) most = std::max(most, bucket.count);
     for (const SizeBucket& bucket : statistics_.sizes) {
@@ -108,6 +114,7 @@ class Page {
 
   void print_apis() const {
     heading("allocator functions");
+    columns(fmt::format("  {:<16} {:>14}  {:>10}", "function", "calls", "bytes"));
     for (const ApiFigures& api : statistics_.apis) {
       fmt::print("  {:<16} {:>14}  {:>10}\n", name_of(api.api), count_text(api.count),
                  size_text(api.bytes));
@@ -116,6 +123,7 @@ class Page {
 
   void print_functions(std::string_view title, const Functions& functions) const {
     heading(title);
+    columns(fmt::format("  {:>10}  {:>14}  {}", "allocated", "allocations", "function"));
     for (std::size_t i = 0; i < std::min(functions.size(), top_); ++i) {
       const std::string place = place_text((*source_.places)[functions[i].place], *source_.places);
       fmt::print("  {:>10}  {:>14}  {}\n", size_text(functions[i].bytes),

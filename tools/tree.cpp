@@ -6,6 +6,7 @@
 #include "tools/bundles/options.h"
 #include "tools/bundles/source.h"
 #include "tools/commands.h"
+#include "tools/print/notes.h"
 #include "tools/print/stack.h"
 #include "tools/text.h"
 
@@ -42,41 +43,78 @@ Json node_json(const TreeNode& node, const Places& places) {
 
 class Page {
  public:
-  Page(const TreeNode& root, const Places& places) : root_(root), places_(places) {}
+  Page(const TreeNode& root, const Source& source, const TreeOptions& options)
+      : root_(root), source_(source), options_(options) {}
 
-  void print(const TreeOptions& options) {
+  void print() {
     fmt::print("{} in {}  {}, at the {}{}\n", terminal_.paint(Colour::bold, size_text(root_.bytes)),
                plural(root_.count, "block", "blocks"),
-               options.space == "all" ? "all spaces" : options.space, options.at,
-               options.top_down ? ", from the outermost caller in"
-                                : ", from who allocated out to the callers");
+               options_.space == "all" ? "all spaces" : options_.space, options_.at,
+               options_.top_down ? ", from the outermost caller in"
+                                 : ", from who allocated out to the callers");
     print_children(root_, "");
+    std::vector<std::string> notes = notes_of(source_);
+    if (root_.bytes != 0) notes.emplace_back(kSharesNote);
+    if (left_out_) {
+      notes.push_back(
+          fmt::format("branches below {} % are left out (--min-percent), and named together (…) "
+                      "where they come to as much",
+                      options_.min_percent));
+    }
+    if (cut_) {
+      notes.push_back(fmt::format("branches are cut after {} (--max-depth)",
+                                  plural(options_.max_depth, "frame", "frames")));
+    }
+    print_notes(notes, terminal_);
   }
 
  private:
   // A chain of only children needs no deeper indent: it reads as a stack.
   void print_children(const TreeNode& node, const std::string& lead) {
+    const double share_left_out = share_of(node.small_bytes);
+    const bool names_left_out =
+        node.small_children != 0 && share_left_out * 100 >= options_.min_percent;
+    left_out_ = left_out_ || node.small_children != 0;
+    cut_ = cut_ || node.is_cut;
     for (std::size_t i = 0; i < node.children.size(); ++i) {
       const TreeNode& child = node.children[i];
       const bool alone = node.children.size() == 1 && child.bytes == node.bytes;
-      const bool last = i + 1 == node.children.size();
-      const std::string branch = alone ? "" : last ? "└ " : "├ ";
-      const double share = static_cast<double>(child.bytes) / static_cast<double>(root_.bytes);
-      const std::string figures =
-          fmt::format("{:>7}  {:>10}  ", percent_text(share), size_text(child.bytes));
-      const std::string shown_lead = lead.size() > 120 ? "…" : lead;
-      const std::string text = place_text(places_[child.place], places_);
-      fmt::print(
-          "{}{}\n",
-          alone ? std::string(figures.size(), ' ') : terminal_.paint(Colour::yellow, figures),
-          clip(shown_lead + branch + text, kColumns - figures.size()));
+      const bool last = i + 1 == node.children.size() && !names_left_out;
+      const std::string text = place_text((*source_.places)[child.place], *source_.places);
+      const std::string figures = alone ? std::string(kFiguresColumns, ' ')
+                                        : figures_of(child.bytes, share_of(child.bytes));
+      print_line(figures, lead, alone ? "" : last ? "└ " : "├ ", text);
       print_children(child, alone ? lead : lead + (last ? "  " : "│ "));
+    }
+    if (names_left_out) {
+      print_line(
+          figures_of(node.small_bytes, share_left_out), lead, "└ ",
+          fmt::format("… {}", plural(node.small_children, "smaller branch", "smaller branches")));
     }
   }
 
+  void print_line(const std::string& figures, const std::string& lead, std::string_view branch,
+                  const std::string& text) const {
+    const std::string line = fmt::format("{}{}{}", lead.size() > 120 ? "…" : lead, branch, text);
+    fmt::print("{}{}\n", terminal_.paint(Colour::yellow, figures),
+               clip(line, kColumns - kFiguresColumns));
+  }
+
+  double share_of(std::uint64_t bytes) const {
+    return static_cast<double>(bytes) / static_cast<double>(root_.bytes);
+  }
+
+  static std::string figures_of(std::uint64_t bytes, double share) {
+    return fmt::format("{:>7}  {:>10}  ", percent_text(share), size_text(bytes));
+  }
+  static constexpr std::size_t kFiguresColumns = 21;
+
   const TreeNode& root_;
-  const Places& places_;
+  const Source& source_;
+  const TreeOptions& options_;
   const Terminal terminal_{STDOUT_FILENO};
+  bool left_out_ = false;  // because of --min-percent
+  bool cut_ = false;       // because of --max-depth
 };
 
 }  // namespace
@@ -85,7 +123,8 @@ int tree_command(const Words& words) {
   Arguments arguments{
       "tree", "[OPTIONS] [BUNDLE]",
       "Inverted call tree: the functions that allocated what is held, and below each "
-      "its callers, with their shares.",
+      "its callers, with their shares. Where Python code runs, the functions of the interpreter "
+      "are left out.",
       kExamples};
   TreeOptions options;
   options.add_to(arguments);
@@ -116,7 +155,7 @@ int tree_command(const Words& words) {
                 {"at", options.at},
                 {"root", node_json(root, *source.places)}});
   } else {
-    Page{root, *source.places}.print(options);
+    Page{root, source, options}.print();
   }
   return code(Exit::shown);
 }

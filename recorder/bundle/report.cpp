@@ -47,7 +47,8 @@ bool same_line(const View& view, std::uint64_t a, std::uint64_t b) noexcept {
              line_of(view, code, session::instruction_of(b));
 }
 
-// What one Python line holds in one space; without Python code, what one holder does.
+// What one Python line holds in one space, by the code of one module; without Python code, what one
+// holder does.
 struct LineFigures {
   Telling telling;  // of the largest holder
   std::uint64_t bytes;
@@ -79,6 +80,8 @@ const LineFigures* largest_line(const View& view, LargestLine& memory) noexcept 
     LineFigures* const end = memory.lines + count;
     LineFigures* const line = std::find_if(memory.lines, end, [&](const LineFigures& known) {
       return known.telling.python != 0 && known.space == figures.space &&
+             session::module_of(known.telling.native) ==
+                 session::module_of(figures.telling.native) &&
              same_line(view, known.telling.python, figures.telling.python) &&
              same_line(view, known.telling.own_python, figures.telling.own_python);
     });
@@ -124,7 +127,7 @@ void report_failure(InHook hook, Text& text, const View& view, const Cause& caus
   LargestLine& memory = *reinterpret_cast<LargestLine*>(work.sort);
   if (const LineFigures* const largest = largest_line(view, memory)) {
     text.add("oomrec: largest holder: ").add(largest->estimated ? "about " : "");
-    text.size(largest->bytes).add(" in ").number(largest->blocks);
+    text.size(largest->bytes).add(" in ").count(largest->blocks);
     text.add(largest->blocks == 1 ? " block" : " blocks");
     add_place(hook, text, view, largest->telling, cause.exported_name, {work.line, 512});
     text.add('\n');

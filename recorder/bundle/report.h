@@ -5,7 +5,7 @@
 //   oomrec: bundle oom_dumps/oom_cpu_20261121_101530_001   read it with: oomrec show
 //
 // The line is the innermost of the program's own; else the innermost of all. A holder is all that
-// one line holds, as far as it is among the 32 largest stacks.
+// one line holds through one module, as far as it is among the 32 largest stacks.
 #pragma once
 
 #include "recorder/bundle/bundle.h"

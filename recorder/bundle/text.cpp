@@ -65,6 +65,14 @@ Text& Text::size(std::uint64_t bytes) noexcept {
   return number(whole).add('.').number(tenths).add(kUnits[unit]);
 }
 
+Text& Text::count(std::uint64_t value) noexcept {
+  std::uint64_t group = 1;
+  while (value / group >= 1000) group *= 1000;
+  number(value / group);
+  while ((group /= 1000) != 0) add(',').number(value / group % 1000, 3);
+  return *this;
+}
+
 // Days since 1970 to a date: Howard Hinnant, "chrono-compatible low-level date algorithms".
 UtcTime utc_time(std::uint64_t realtime_ns) noexcept {
   const std::uint64_t seconds = realtime_ns / 1'000'000'000U;

@@ -20,6 +20,7 @@ class Text : public system::Text {
   Text& number(std::uint64_t value, unsigned width = 0) noexcept {  // padded with zeros to `width`
     return padded(value, width), *this;
   }
+  Text& count(std::uint64_t value) noexcept;  // "1,234,567"
   Text& signed_number(std::int64_t value) noexcept {
     return system::Text::signed_number(value), *this;
   }

@@ -105,7 +105,7 @@ void add_background(Verdict& verdict, const Failure& failure) noexcept {
   }
   const std::uint32_t repeats = failure.repeats.load(std::memory_order_relaxed);
   if (repeats != 0)
-    line([&](Text& text) { text.add("refused ").number(repeats).add(" more times there"); });
+    line([&](Text& text) { text.add("refused ").count(repeats).add(" more times there"); });
 }
 
 void explain_trigger(Verdict& verdict, Trigger trigger) noexcept {

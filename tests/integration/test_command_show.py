@@ -111,6 +111,33 @@ def test_a_line_is_one_holder_however_the_interpreter_came_to_it(oomrec, python,
     assert (leaf["bytes"], leaf["count"]) == (batches["bytes"], batches["count"])
 
 
+MANY = """\
+kept = [bytearray(40 << 20)]
+for i in range(20):
+    exec(f"def small_{i}():\\n return bytearray(1 << 20)\\nkept.append(small_{i}())")
+kept.append(bytearray(1 << 30))
+"""
+
+
+def test_lists_have_headings_and_what_is_left_out_is_named(oomrec):
+    oomrec("run", "--limit", "256M", "--mode", "exact", "--", "python3", "-c", MANY)
+    stats = oomrec("stats").stdout
+    assert "allocations   allocated\n" in stats and "calls       bytes\n" in stats
+    assert stats.count("   allocated     allocations  function\n") == 2
+
+    page, _, notes = oomrec("tree", "--min-percent", "5", "--max-depth", "2").stdout.partition(
+        "\nnotes\n"
+    )
+    assert "branches below 5 % are left out" in notes and "cut after 2 frames" in notes
+    rest = page.splitlines()[-1]
+    assert rest.endswith("smaller branches")  # 20 MiB, and what the interpreter holds
+    assert 25 < float(rest.split()[0]) < 50
+    # Together they come to less than what a branch must have.
+    assert "smaller branches" not in oomrec("tree", "--min-percent", "60").stdout
+    whole = oomrec("tree", "--min-percent", "0", "--max-depth", "500").stdout
+    assert "smaller" not in whole and "are left out" not in whole and "are cut" not in whole
+
+
 DEEP = """\
 kept = []
 def descend(depth):
@@ -135,7 +162,7 @@ def test_recursion_takes_a_line_and_a_program_of_several_lines_one(oomrec):
     (process,) = (line for line in lines if line.startswith("process "))
     assert "kept = []↵def descend(depth):↵    if" in process
     notes = " ".join(line.strip() for line in lines[lines.index("notes") :])
-    assert "the percentages are shares of all holders together" in notes
+    assert "the percentages are shares of what all holders hold" in notes
 
 
 def test_nothing_found_says_where_more_is(preload, oomrec, victim, tmp_path):

@@ -17,11 +17,13 @@ class Builder {
   Builder(const TreeBounds& bounds, std::uint64_t root_bytes)
       : bounds_(bounds), least_(bounds.min_share * static_cast<double>(root_bytes)) {}
 
-  // The children of a node at `depth`, whose stacks are `cursors`.
-  std::vector<TreeNode> children(std::vector<Cursor>& cursors, unsigned depth) const {
-    std::vector<TreeNode> nodes;
-    if (depth >= bounds_.max_depth) return nodes;
+  // Adds the children of a node at `depth`, whose stacks are `cursors`.
+  void add_children(TreeNode& parent, std::vector<Cursor>& cursors, unsigned depth) const {
     std::erase_if(cursors, [&](const Cursor& cursor) { return cursor.frames->size() <= depth; });
+    if (depth >= bounds_.max_depth) {
+      parent.is_cut = !cursors.empty();
+      return;
+    }
     std::sort(cursors.begin(), cursors.end(), [&](const Cursor& a, const Cursor& b) {
       return (*a.frames)[depth] < (*b.frames)[depth];
     });
@@ -30,22 +32,26 @@ class Builder {
       const auto end = std::find_if(begin, cursors.end(), [&](const Cursor& cursor) {
         return (*cursor.frames)[depth] != place;
       });
-      TreeNode node{place, 0, 0, {}};
+      TreeNode node;
+      node.place = place;
       for (auto cursor = begin; cursor != end; ++cursor) {
         node.bytes += cursor->bytes;
         node.count += cursor->count;
       }
       if (static_cast<double>(node.bytes) >= least_ && node.bytes != 0) {
         std::vector<Cursor> inside(begin, end);
-        node.children = children(inside, depth + 1);
-        nodes.push_back(std::move(node));
+        add_children(node, inside, depth + 1);
+        parent.children.push_back(std::move(node));
+      } else if (node.bytes != 0) {
+        parent.small_bytes += node.bytes;
+        ++parent.small_children;
       }
       begin = end;
     }
-    std::sort(nodes.begin(), nodes.end(), [](const TreeNode& a, const TreeNode& b) {
-      return a.bytes != b.bytes ? a.bytes > b.bytes : a.place < b.place;
-    });
-    return nodes;
+    std::sort(parent.children.begin(), parent.children.end(),
+              [](const TreeNode& a, const TreeNode& b) {
+                return a.bytes != b.bytes ? a.bytes > b.bytes : a.place < b.place;
+              });
   }
 
  private:
@@ -69,7 +75,7 @@ TreeNode call_tree(const std::vector<StackFigures>& rows, const Stacks& stacks,
     if (bounds.top_down) std::reverse(frames.back().begin(), frames.back().end());
     cursors.push_back({&frames.back(), row.bytes, row.count});
   }
-  root.children = Builder{bounds, root.bytes}.children(cursors, 0);
+  Builder{bounds, root.bytes}.add_children(root, cursors, 0);
   return root;
 }
 

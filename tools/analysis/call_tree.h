@@ -14,6 +14,10 @@ struct TreeNode {
   std::uint64_t bytes = 0;
   std::uint64_t count = 0;
   std::vector<TreeNode> children;  // the largest first
+  // Children that were left out because they are small.
+  std::uint64_t small_bytes = 0;
+  std::uint64_t small_children = 0;
+  bool is_cut = false;  // there were children, too deep
 };
 
 struct TreeBounds {

@@ -111,7 +111,7 @@ Recording::Recording(const std::filesystem::path& file) : path_(file) {
   if (header().file_bytes > source.bytes()) {
     throw Error{Exit::bad_input,
                 fmt::format("{} is cut short: {} bytes of {}", printable(file.string()),
-                            source.bytes(), header().file_bytes),
+                            count_text(source.bytes()), count_text(header().file_bytes)),
                 problem_advice(session::Problem::damaged)};
   }
 }

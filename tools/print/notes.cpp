@@ -35,11 +35,6 @@ std::vector<std::string> notes_of(const Source& source) {
         "exact",
         size_text(header.large_bytes), size_text(header.interval_bytes));
   });
-  add_if(recording.view().count(session::TableId::holders) > 1, [] {
-    return std::string{
-        "the percentages are shares of all holders together, which count bytes as asked for; the "
-        "totals of spaces count what the blocks take"};
-  });
   add_if(header.dropped_events != 0, [&] {
     return fmt::format("{} found no room in the recording (--recording-size)",
                        plural(header.dropped_events, "event", "events"));
@@ -56,6 +51,12 @@ std::vector<std::string> notes_of(const Source& source) {
         fmt::join(unreadable, ", "));
   });
   return notes;
+}
+
+void print_notes(const std::vector<std::string>& notes, const Terminal& terminal) {
+  if (notes.empty()) return;
+  fmt::print("\n{}\n", terminal.paint(Colour::bold, "notes"));
+  for (const std::string& note : notes) fmt::print("  - {}\n", wrap(printable(note), kColumns, 4));
 }
 
 }  // namespace oomrec::tools

@@ -5,9 +5,18 @@
 #include <vector>
 
 #include "tools/bundles/source.h"
+#include "tools/terminal.h"
 
 namespace oomrec::tools {
 
 std::vector<std::string> notes_of(const Source& source);
+
+// What the percentages of a page are parts of.
+inline constexpr const char* kSharesNote =
+    "the percentages are shares of what all holders hold, which counts bytes as asked for; the "
+    "totals of spaces count what the blocks take";
+
+// The last section of a page; nothing where there are no notes.
+void print_notes(const std::vector<std::string>& notes, const Terminal& terminal);
 
 }  // namespace oomrec::tools

@@ -79,6 +79,8 @@ TEST_CASE("the largest holder is all that a line holds, in one space") {
   session.holder(session.stack({other, through(16)}), Space::heap, 5 << 20, 1);
   session.holder(session.stack({keep, ones}), Space::heap, 1 << 20, 1);
   session.holder(session.stack({keep, through(16)}), Space::map, 2 << 20, 1);
+  const auto sound = session::native_frame(session.module("/opt/libsound.so"), 16, false, false);
+  session.holder(session.stack({keep, sound}), Space::heap, 2 << 20, 1);
   CHECK(session.holder_line() == "about 7.0 MiB in 5 blocks, train.py:7 keep");
 
   SUBCASE("what runs no Python is never taken together") {
@@ -94,8 +96,8 @@ TEST_CASE("only what was sampled is about") {
   session.holder(session.stack({frame}), Space::heap, 2 << 20, 4);
   CHECK(session.holder_line() == "2.0 MiB in 4 blocks, a.py:3 f");
   const auto sampled = session.python("a.py", "g", 5);
-  session.holder(session.stack({sampled}), Space::heap, 3 << 20, 4, session::kHolderEstimated);
-  CHECK(session.holder_line() == "about 3.0 MiB in 4 blocks, a.py:5 g");
+  session.holder(session.stack({sampled}), Space::heap, 3 << 20, 4096, session::kHolderEstimated);
+  CHECK(session.holder_line() == "about 3.0 MiB in 4,096 blocks, a.py:5 g");
 }
 
 TEST_CASE("whose code a Python file is") {

@@ -141,6 +141,10 @@ TEST_CASE("the inverted tree begins with who allocated") {
     const TreeNode root = call_tree(rows, stacks, bounds);
     REQUIRE(root.children.size() == 1);
     CHECK(root.children[0].children.empty());
+    CHECK(root.children[0].is_cut);
+    CHECK(root.small_children == 1);
+    CHECK(root.small_bytes == 409);
+    CHECK_FALSE(call_tree(rows, stacks, {}).children[0].is_cut);
   }
 }
 
