@@ -4,11 +4,34 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <functional>
+#include <limits>
 
 #include "tools/terminal.h"
 #include "tools/text.h"
 
 namespace oomrec::tools {
+namespace {
+
+// All of `text` as a number that is not below zero.
+template <class Number>
+bool read_number(const std::string& text, Number& value) {
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  return error == std::errc{} && end == text.data() + text.size() && !std::signbit(value) &&
+         std::isfinite(value);
+}
+
+// One that is too large for the type is as good as the largest: these are upper bounds.
+bool read_whole_number(const std::string& text, unsigned& value) {
+  const bool digits = !text.empty() && text.find_first_not_of("0123456789") == text.npos;
+  if (digits && !read_number(text, value)) value = std::numeric_limits<unsigned>::max();
+  return digits;
+}
+
+}  // namespace
+
 struct Arguments::State {
   struct Row {
     std::string name;  // "--limit"
@@ -20,7 +43,41 @@ struct Arguments::State {
   std::vector<Row> rows;
   std::vector<Row> positionals;
   std::vector<std::string>* rest = nullptr;
+  Exit bad_input = Exit::bad_input;
   CLI::App app;
+
+  // An option whose text `read` takes; where it does not, `accepted` tells what would do.
+  void add(const Row& row, const std::string& accepted,
+           const std::function<bool(const std::string&)>& read) {
+    const auto take = [this, name = row.name, accepted, read](const std::string& text) {
+      if (read(text)) return;
+      throw Error{bad_input, fmt::format("{} {} is not understood", name, printable(text)),
+                  fmt::format("Give {}.", accepted)};
+    };
+    app.add_option_function<std::string>(row.name, take)->take_last();
+    rows.push_back(row);
+  }
+
+  // What CLI11 found wrong, in our words.
+  Error mistake(const CLI::ParseError& error, const std::vector<std::string>& words) const {
+    const std::string said = error.what();
+    const std::string name = said.substr(0, said.find(':'));
+    const auto row = std::find_if(rows.begin(), rows.end(),
+                                  [&](const Row& known) { return known.name == name; });
+    if (dynamic_cast<const CLI::ArgumentMismatch*>(&error) != nullptr && row != rows.end()) {
+      return {bad_input, fmt::format("{} needs a value", name),
+              fmt::format("{} {}: {}", name, row->type, row->help)};
+    }
+    const std::vector<std::string> left = app.remaining();
+    if (dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr && !left.empty()) {
+      const std::string word = printable(left[0]);
+      return {bad_input,
+              word.starts_with("-") ? fmt::format("there is no option {}", word)
+                                    : fmt::format("'{}' is one word too many", word),
+              advice(words)};
+    }
+    return {bad_input, printable(said), advice(words)};
+  }
 
   bool takes_value(std::string_view word) const {
     return std::any_of(rows.begin(), rows.end(),
@@ -31,9 +88,10 @@ struct Arguments::State {
   std::size_t rest_begins(const std::vector<std::string>& words) const {
     std::size_t i = 0;
     while (i < words.size() && words[i] != "--" && words[i].starts_with("-")) {
-      i += takes_value(words[i]) ? 2 : 1;
+      const bool has_value = i + 1 < words.size() && words[i + 1] != "--";
+      i += takes_value(words[i]) && has_value ? 2 : 1;
     }
-    return std::min(i, words.size());
+    return i;
   }
 
   std::string advice(const std::vector<std::string>& words) const {
@@ -70,26 +128,32 @@ void Arguments::flag(const std::string& name, bool& value, const std::string& he
 
 void Arguments::option(const std::string& name, const std::string& type, std::string& value,
                        const std::string& help) {
-  state_->app.add_option(name, value);
-  state_->rows.push_back({name, type, help});
+  state_->add({name, type, help}, "", [&value](const std::string& text) {
+    value = text;
+    return true;
+  });
 }
 
 void Arguments::option(const std::string& name, const std::string& type, double& value,
                        const std::string& help) {
-  state_->app.add_option(name, value)->check(CLI::NonNegativeNumber);
-  state_->rows.push_back({name, type, help});
+  state_->add({name, type, help}, "a number, such as 0.5",
+              [&value](const std::string& text) { return read_number(text, value); });
 }
 
 void Arguments::option(const std::string& name, const std::string& type, unsigned& value,
                        const std::string& help) {
-  state_->app.add_option(name, value);
-  state_->rows.push_back({name, type, help});
+  state_->add({name, type, help}, "a whole number",
+              [&value](const std::string& text) { return read_whole_number(text, value); });
 }
 
 void Arguments::choice(const std::string& name, const std::string& type, std::string& value,
                        const std::vector<std::string>& words, const std::string& help) {
-  state_->app.add_option(name, value)->check(CLI::IsMember(words));
-  state_->rows.push_back({name, type, fmt::format("{}: {}", help, fmt::join(words, ", "))});
+  const std::string listed = fmt::format("{}", fmt::join(words, ", "));
+  state_->add({name, type, fmt::format("{}: {}", help, listed)}, fmt::format("one of {}", listed),
+              [&value, words](const std::string& text) {
+                value = text;
+                return std::find(words.begin(), words.end(), text) != words.end();
+              });
 }
 
 void Arguments::positional(const std::string& name, std::string& value, const std::string& help) {
@@ -104,6 +168,7 @@ void Arguments::rest(const std::string& name, std::vector<std::string>& words,
 }
 
 bool Arguments::parse(const std::vector<std::string>& words, Exit bad_input) {
+  state_->bad_input = bad_input;
   std::vector<std::string> ours = words;
   if (state_->rest != nullptr) {
     const auto begin = static_cast<std::ptrdiff_t>(state_->rest_begins(words));
@@ -122,7 +187,7 @@ bool Arguments::parse(const std::vector<std::string>& words, Exit bad_input) {
     std::vector<std::string> reversed(ours.rbegin(), ours.rend());
     state_->app.parse(reversed);
   } catch (const CLI::ParseError& error) {
-    throw Error{bad_input, printable(error.what()), state_->advice(ours)};
+    throw state_->mistake(error, ours);
   }
   return true;
 }

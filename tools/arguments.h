@@ -1,5 +1,6 @@
 // The words after a subcommand: flags, options, what is left. A thin cover over CLI11, so that one
-// file alone compiles it and every command answers --help and a mistake in the same way.
+// file alone compiles it and every command answers --help and a mistake in the same way. Of an
+// option given twice the last one counts.
 #pragma once
 
 #include <memory>

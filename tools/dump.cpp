@@ -30,8 +30,10 @@ std::int32_t pid_of(const std::string& word) {
   std::int32_t pid = 0;
   const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), pid);
   if (error != std::errc{} || end != word.data() + word.size() || pid <= 0) {
-    throw Error{Exit::bad_input, fmt::format("'{}' is no process", printable(word)),
-                "Give the number of a running process: oomrec dump 4711"};
+    throw Error{
+        Exit::bad_input,
+        word.empty() ? "no process was named" : fmt::format("'{}' is no process", printable(word)),
+        "Give the number of a running process: oomrec dump 4711"};
   }
   return pid;
 }

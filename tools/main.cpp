@@ -7,6 +7,8 @@
 #include <cstring>
 #include <exception>
 #include <new>
+#include <system_error>
+#include <utility>
 
 #include "recorder/system/files.h"
 #include "tools/commands.h"
@@ -68,12 +70,26 @@ int dispatch(Words words, std::string& name) {
 
 // What was shown must have arrived: a full disk behind stdout is no success. A reader that went
 // away (a pager, head) has seen what it wanted.
+int output_failed(int error, int exit_code) {
+  if (error == EPIPE) return exit_code;
+  throw Error{Exit::bad_input,
+              fmt::format("the output could not be written: {}", std::strerror(error)),
+              "Is the disk behind it full?"};
+}
+
 int flushed(int exit_code) {
   if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return exit_code;
-  if (errno == EPIPE) return exit_code;
-  throw Error{Exit::bad_input,
-              fmt::format("the output could not be written: {}", std::strerror(errno)),
-              "Is the disk behind it full?"};
+  return output_failed(errno, exit_code);
+}
+
+// Runs the command. fmt throws where a write to stdout fails on the way.
+int run(Words words, std::string& name) {
+  try {
+    return flushed(dispatch(std::move(words), name));
+  } catch (const std::system_error& error) {
+    if (std::ferror(stdout) == 0) throw;
+    return output_failed(error.code().value(), code(Exit::shown));
+  }
 }
 
 int report(std::string_view name, Exit exit, std::string_view what_happened,
@@ -91,7 +107,7 @@ int main(int count, char** arguments) {
   std::string name = "oomrec";
   oomrec::system::read_roots(environ);
   try {
-    return flushed(dispatch(Words(arguments + 1, arguments + count), name));
+    return run(Words(arguments + 1, arguments + count), name);
   } catch (const Error& error) {
     return report(name, error.code(), error.what(), error.what_to_do());
   } catch (const std::bad_alloc&) {

@@ -76,6 +76,53 @@ def test_a_mistake_is_two_lines(oomrec, words, exit_code):
     assert happened.startswith(f"oomrec {words[0]}: ") and advice.startswith("  ")
 
 
+@pytest.mark.parametrize(
+    "words, happened, advice",
+    [
+        (
+            "tree --min-percent x",
+            "--min-percent x is not understood",
+            "Give a number, such as 0.5.",
+        ),
+        ("tree --min-percent nan", "--min-percent nan is not understood", "Give a number"),
+        ("tree --min-percent -1", "--min-percent -1 is not understood", "Give a number"),
+        ("tree --max-depth -1", "--max-depth -1 is not understood", "Give a whole number."),
+        ("show --top x", "--top x is not understood", "Give a whole number."),
+        ("show --top", "--top needs a value", "--top N: the N largest holders"),
+        ("show one two", "'two' is one word too many", "`oomrec show --help` lists the options."),
+        ("tree --at now", "--at now is not understood", "Give one of peak, end."),
+        ("stats --jsn", "there is no option --jsn", "Did you mean --json?"),
+        ("dump", "no process was named", "Give the number of a running process"),
+        ("run --limit", "--limit needs a value", "--limit SIZE: refuse allocations beyond SIZE"),
+        ("run --limit -- true", "--limit needs a value", "--limit SIZE: "),
+        ("run --limit 8GB -- true", "--limit 8GB is not understood", "Use 8G: suffixes are K M"),
+        ("run --limit 1.5GiB -- true", "--limit 1.5GiB is not understood", "Use 1.5G: "),
+        ("run --limit B -- true", "--limit B is not understood", "Give a size such as 64M"),
+        ("run --max-dumps 3B -- true", "--max-dumps 3B is not understood", "Give a whole number."),
+    ],
+)
+def test_a_mistake_is_told_in_the_words_of_its_command(oomrec, words, happened, advice):
+    first, second = oomrec(*words.split()).stderr.splitlines()
+    assert first == f"oomrec {words.split()[0]}: {happened}"
+    assert second.startswith("  " + advice)
+
+
+def test_of_an_option_given_twice_the_last_one_counts(oomrec):
+    run = oomrec("run", "--limit", "1K", "--limit", "1G", "--quiet", "--quiet", "--", "true")
+    assert run.exit_code == 0, str(run)
+
+
+@pytest.mark.parametrize("words", ["--help", "show --help", "show --json"])
+def test_what_could_not_be_written_is_a_failure(oomrec, words):
+    """Whether the disk is full on the way or at the end."""
+    code = oomrec("run", "--limit", "64M", "--", "python3", "-c", "bytes(1 << 30)").exit_code
+    assert code == 1
+    with open("/dev/full", "w") as full:
+        run = oomrec(*words.split(), stdout=full)
+    assert run.exit_code == 2
+    assert "the output could not be written: No space left on device\n" in run.stderr
+
+
 def test_a_bad_variable_is_named(oomrec):
     run = oomrec("run", "--", "true", env={"OOMREC_LIMIT": "lots"})
     assert run.exit_code == 125

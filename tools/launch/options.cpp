@@ -25,10 +25,22 @@ constexpr const char* kExamples =
     "failed,\n"
     "126 the program may not be run, 127 there is no such program.\n";
 
-[[noreturn]] void not_understood(std::string_view name, std::string_view value,
-                                 std::string_view variable) {
+// "8G" for "8GB" and "8GiB", which others take; empty where that is not what is wrong.
+std::string_view size_meant(std::string_view value) {
+  if (!value.ends_with('B') && !value.ends_with('b')) return {};
+  value.remove_suffix(1);
+  if (value.ends_with('i')) value.remove_suffix(1);
+  std::uint64_t bytes = 0;
+  return parse_size(value, bytes) ? value : std::string_view{};
+}
+
+[[noreturn]] void not_understood(const OptionRow& row, std::string_view name,
+                                 std::string_view value) {
+  const std::string_view meant =
+      row.type == OptionType::size ? size_meant(value) : std::string_view{};
   throw Error{Exit::run_failed, fmt::format("{} {} is not understood", name, printable(value)),
-              fmt::format("Give {}.", accepted_by(variable))};
+              meant.empty() ? fmt::format("Give {}.", accepted_by(row.variable))
+                            : fmt::format("Use {}: suffixes are K M G T, powers of 1024.", meant)};
 }
 
 }  // namespace
@@ -92,7 +104,7 @@ bool RunOptions::parse(const std::vector<std::string>& words) {
     const OptionRow& row = option_rows()[i];
     if (!arguments.given(row.flag())) continue;
     // The library takes an empty variable for one that is not set.
-    if (!row.value().empty() && values[i].empty()) not_understood(row.flag(), "''", row.variable);
+    if (!row.value().empty() && values[i].empty()) not_understood(row, row.flag(), "''");
     settings_.emplace_back(row.variable, row.value().empty() ? "1" : values[i]);
   }
   read();
@@ -124,8 +136,8 @@ void RunOptions::read() {
   const auto row = std::find_if(
       option_rows().begin(), option_rows().end(),
       [&](const OptionRow& candidate) { return candidate.variable == problem.variable; });
-  const bool by_flag = row != option_rows().end() && is_set_by_flag(row->variable);
-  not_understood(by_flag ? row->flag() : problem.variable, problem.value, problem.variable);
+  const bool by_flag = is_set_by_flag(row->variable);
+  not_understood(*row, by_flag ? row->flag() : problem.variable, problem.value);
 }
 
 }  // namespace oomrec::tools
