@@ -66,8 +66,14 @@ def test_the_header_works_in_c_without_linking(installed, plain, tmp_path):
     assert plain(installed / "bin" / "oomrec", "run", "--", program).stdout == "recorded\n"
 
 
-def test_the_man_page_names_every_option_and_command(oomrec):
-    page = (SOURCE / "docs" / "man" / "oomrec.1").read_text().replace("\\-", "-").replace("\\", " ")
+def man_page() -> str:
+    """The man page as text with its requests, escapes undone."""
+    page = (SOURCE / "docs" / "man" / "oomrec.1").read_text()
+    return re.sub(r"\\f.", "", page).replace("\\-", "-").replace("\\ ", " ")
+
+
+def test_the_man_page_names_every_option_variable_and_file():
+    page = man_page()
     rows = re.findall(
         r"^ +X\((\w+), +(OOMREC_\w+)", (SOURCE / "recorder" / "options.h").read_text(), re.M
     )
@@ -76,5 +82,30 @@ def test_the_man_page_names_every_option_and_command(oomrec):
     for flag, variable in rows:
         assert f"--{flag.replace('_', '-')}" in page
         assert variable in page
-    for command in re.findall(r"^  (\w+) ", oomrec("--help").stdout.partition("ommands")[2], re.M):
-        assert re.search(rf"^\.B[IR]? {command}\b", page, re.M), f"{command} is not in the man page"
+    further = (SOURCE / "docs" / "options.md").read_text().partition("Further variables:")[2]
+    for variable in re.findall(r"`([A-Z]\w+)`", further):
+        assert f"\n.B {variable}\n" in page
+    bundle = (SOURCE / "docs" / "bundle-format.md").read_text()
+    for file in re.findall(r"^ {6}(\w+\.\w+) ", bundle, re.M):
+        assert file in page.partition(".SH FILES")[2]
+
+
+def test_the_man_page_agrees_with_the_help_of_every_command(oomrec):
+    """Each option stands in its command's paragraph, or with those of several commands."""
+    page = man_page()
+    paragraphs = page.partition(".SH COMMANDS")[2].partition(".SH OPTIONS OF RUN")[0]
+    common = paragraphs.partition(".SS Options of several commands")[2]
+    commands = oomrec("--help").stdout.partition("\ncommands:")[2].partition("\nexamples:")[0]
+    names = re.findall(r"^  (\w+) ", commands, re.M)
+    assert len(names) >= 8
+    for name in names:
+        ends = r"(?=^\.TP\n\.BR? \w|^\.PP|\Z)"
+        found = re.search(rf"^\.B[IR]? {name}\b.*?{ends}", paragraphs, re.M | re.S)
+        assert found, f"{name} is not in the man page"
+        help_page = oomrec(name, "--help").stdout.partition("\nexamples:")[0]
+        offered = set(re.findall(r"^  (--[\w-]+)", help_page, re.M))
+        told = set(re.findall(r"^\.BI? (--[\w-]+)", found.group(), re.M))
+        assert told <= offered, f"{name} has no {told - offered}"
+        elsewhere = page.partition(".SH OPTIONS OF RUN")[2] if name == "run" else ""
+        missing = [option for option in offered - told if option not in common + elsewhere]
+        assert not missing, f"{name}: {missing} are not in the man page"
