@@ -289,6 +289,7 @@ Json page_json(const Source& source, std::size_t top) {
       {"trigger", name_of(source.trigger())},
       {"outcome", source.outcome()},
       {"verdict", verdict_json(verdict)},
+      {"context", text_or_null(printable(source.reason()))},
       {"process", process_json(source)},
       {"request", request_json(source)},
       {"limit", limit_json(verdict)},

@@ -120,9 +120,7 @@ void add_place(InHook hook, Text& text, const View& view, const Telling& found, 
 
 void report_failure(InHook hook, Text& text, const View& view, const Cause& cause,
                     const Verdict& verdict, Workspace& work) noexcept {
-  text.add("oomrec: ").add(verdict.summary);
-  if (!cause.reason.empty()) text.add(": ").add(cause.reason);
-  text.add('\n');
+  text.add("oomrec: ").add(verdict.summary).add('\n');
 
   LargestLine& memory = *reinterpret_cast<LargestLine*>(work.sort);
   if (const LineFigures* const largest = largest_line(view, memory)) {

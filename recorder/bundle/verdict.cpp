@@ -108,11 +108,12 @@ void add_background(Verdict& verdict, const Failure& failure) noexcept {
     line([&](Text& text) { text.add("refused ").count(repeats).add(" more times there"); });
 }
 
-void explain_trigger(Verdict& verdict, Trigger trigger) noexcept {
+void explain_trigger(Verdict& verdict, Trigger trigger, std::string_view reason) noexcept {
   Text summary{verdict.summary};
   if (trigger == Trigger::request) {
     verdict.code = VerdictCode::requested;
-    summary.add("the program or its user asked for a bundle; nothing was refused");
+    summary.add("the program or its user asked for a bundle");
+    reason.empty() ? summary.add("; nothing was refused") : summary.add(": ").add(reason);
   } else if (trigger == Trigger::simulated) {
     verdict.code = VerdictCode::simulated;
     summary.add("a refusal was simulated");
@@ -162,14 +163,15 @@ void explain_refusal(Verdict& verdict, const session::View& view, const Failure&
 
 }  // namespace
 
-Verdict verdict_of(const session::View& view, Trigger trigger, std::uint32_t index) noexcept {
+Verdict verdict_of(const session::View& view, Trigger trigger, std::uint32_t index,
+                   std::string_view reason) noexcept {
   Verdict verdict;
   Failure failure{};
   const bool asked_for = trigger == Trigger::request || trigger == Trigger::simulated;
   if (!asked_for && index != 0 && view.read(session::TableId::failures, index, failure)) {
     explain_refusal(verdict, view, failure);
   } else {
-    explain_trigger(verdict, trigger);
+    explain_trigger(verdict, trigger, reason);
   }
   return verdict;
 }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string_view>
 
 #include "recorder/session/view.h"
 
@@ -23,6 +24,8 @@ struct Verdict {
 // The first that explains the refusal wins: a limit in force that live + request exceeds (soft,
 // RLIMIT_DATA, RLIMIT_AS), then request_too_large (more than RAM + swap, or than the address
 // space), then allocation_failed. `failure` 0: by trigger alone (requested, simulated, unknown).
-Verdict verdict_of(const session::View&, Trigger, std::uint32_t failure) noexcept;
+// `reason`: the words given with a request.
+Verdict verdict_of(const session::View&, Trigger, std::uint32_t failure,
+                   std::string_view reason = {}) noexcept;
 
 }  // namespace oomrec::bundle

@@ -128,7 +128,7 @@ Result write(InHook hook, const session::View& view, const Cause& cause,
     error = EINVAL;
     return Result::failed;
   }
-  work.verdict = verdict_of(view, cause.trigger, cause.failure);
+  work.verdict = verdict_of(view, cause.trigger, cause.failure, cause.reason);
 
   const int dump_directory = open_dump_directory(destination.directory, work);
   if (dump_directory < 0) {

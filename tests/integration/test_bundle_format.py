@@ -44,6 +44,11 @@ def test_the_command_follows_its_schema(preload, oomrec, name):
     check(name, oomrec.json(name, run.only_bundle()))
 
 
+def test_what_was_said_with_a_request_follows_the_schema(preload, oomrec, victim):
+    run = preload(victim("api_in_c"), env={"OOMREC_MAX_DUMPS": 0})
+    check("show", oomrec.json("show", run.bundle_at("asked in C")))
+
+
 def test_the_listing_follows_its_schema(preload, oomrec):
     run_out_of_memory(preload)
     check("ls", oomrec.json("ls"))

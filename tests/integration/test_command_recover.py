@@ -159,7 +159,9 @@ def test_dump_from_outside_is_not_noticed(preload, oomrec, victim):
     dumped = oomrec("dump", "--reason", "curiosity", process.pid)
     assert dumped.exit_code == 0, str(dumped)
     assert status() == before
+    assert "asked for a bundle: curiosity\n" in oomrec("show", dumped.stdout.strip()).stdout
     shown = oomrec.json("show", dumped.stdout.strip())
+    assert shown["context"] == "curiosity"
     assert (shown["trigger"], shown["verdict"]["code"]) == ("request", "requested")
     assert shown["outcome"] == "running" and shown["holders"][0]["bytes"] == 20 << 20
     process.kill()

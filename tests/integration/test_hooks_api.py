@@ -28,6 +28,10 @@ def test_a_bundle_on_request(oomrec, preload, victim):
     assert (metadata["reason"], metadata["context"]) == ("request", "asked in C")
     shown = oomrec.json("show", asked)
     assert (shown["trigger"], shown["verdict"]["code"]) == ("request", "requested")
+    assert shown["context"] == "asked in C"
+    assert shown["verdict"]["summary"] == metadata["verdict"]["summary"]
+    assert metadata["verdict"]["summary"].endswith(" asked for a bundle: asked in C")
+    assert run.stderr.count("asked in C") == 1  # the report says it once
 
 
 def test_a_limit_moves_while_the_program_runs(oomrec, preload, victim):

@@ -102,8 +102,10 @@ std::uint32_t Source::failure() const {
   return there ? static_cast<std::uint32_t>(*stored) : last_failure(recording->view());
 }
 
+std::string Source::reason() const { return text_of(metadata, "context").value_or(""); }
+
 bundle::Verdict Source::verdict() const {
-  return bundle::verdict_of(recording->view(), trigger(), failure());
+  return bundle::verdict_of(recording->view(), trigger(), failure(), reason());
 }
 
 }  // namespace oomrec::tools

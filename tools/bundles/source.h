@@ -22,6 +22,7 @@ struct Source {
   Trigger trigger() const;
   std::string outcome() const;
   std::uint32_t failure() const;  // entry in `failures`; 0: nothing was refused
+  std::string reason() const;     // the words given with a requested bundle
   bundle::Verdict verdict() const;
 };
 
