@@ -82,9 +82,10 @@ int ls_command(const Words& words) {
   if (!arguments.parse(words)) return code(Exit::shown);
 
   const std::vector<std::filesystem::path> directories = directories_of(named);
-  // What would be removed is listed once more while it is there.
-  const std::vector<Session> sessions = all ? sessions_of(directories) : std::vector<Session>{};
-  recover_orphans(directories);
+  // What is removed because it held little is listed once more; what becomes a bundle is not.
+  std::vector<Session> sessions = all ? sessions_of(directories) : std::vector<Session>{};
+  for (const std::filesystem::path& told : recover_orphans(directories))
+    std::erase_if(sessions, [&](const Session& session) { return session.path == told; });
   const std::vector<BundleSummary> bundles = bundles_in(directories);
   if (json) {
     Json rows = Json::array();

@@ -115,6 +115,13 @@ def test_what_held_little_is_listed_and_removed(preload, oomrec):
     assert sessions_in(preload) == [] and run.bundles() == []
 
 
+def test_a_listing_does_not_name_what_it_recovers(preload, oomrec, victim):
+    run = killed(preload, victim, "never")
+    listed = oomrec("ls", "--all")
+    assert str(run.only_bundle().name) in listed.stdout and "is gone" in listed.stderr
+    assert "recordings in no bundle" not in listed.stdout, str(listed)
+
+
 def test_many_readers_make_one_bundle(preload, oomrec, victim):
     run = killed(preload, victim, "never")
     readers = [oomrec.start(word) for word in ["recover", "ls", "show", "recover", "show", "ls"]]

@@ -249,7 +249,8 @@ Recovered recover(const Session& orphan, const fs::path& only_into, const End& k
   return result;
 }
 
-void recover_orphans(const std::vector<fs::path>& dump_directories) {
+std::vector<fs::path> recover_orphans(const std::vector<fs::path>& dump_directories) {
+  std::vector<fs::path> told;
   for (const Session& session : sessions_of(dump_directories)) {
     if (session.alive) continue;
     for (const fs::path& directory : dump_directories) {
@@ -259,6 +260,7 @@ void recover_orphans(const std::vector<fs::path>& dump_directories) {
           remark(fmt::format("process {} is gone: its recording is now {}", session.pid,
                              printable(recovered.bundle.string())));
         }
+        if (!recovered.bundle.empty()) told.push_back(session.path);
         if (!recovered.problem.empty()) remark(recovered.problem);
         if (recovered.what != Recovery::left) break;
       } catch (const Error& error) {
@@ -266,6 +268,7 @@ void recover_orphans(const std::vector<fs::path>& dump_directories) {
       }
     }
   }
+  return told;
 }
 
 }  // namespace oomrec::tools

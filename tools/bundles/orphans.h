@@ -48,8 +48,10 @@ struct Recovered {
 // empty: each goes to its own.
 Recovered recover(const Session& orphan, const std::filesystem::path& only_into, const End& end);
 
-// For the reading commands: recovers the orphans of these dump directories, and says so.
-void recover_orphans(const std::vector<std::filesystem::path>& dump_directories);
+// For the reading commands: recovers the orphans of these dump directories, and says so. The
+// recordings that a bundle tells now.
+std::vector<std::filesystem::path> recover_orphans(
+    const std::vector<std::filesystem::path>& dump_directories);
 
 // Why a bundle would be written of a recording that is in none.
 Trigger trigger_of(const session::View& view);
