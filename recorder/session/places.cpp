@@ -71,7 +71,22 @@ bool is_session_name(std::string_view name) noexcept {
 // A file younger than this may not be a session yet.
 constexpr std::int64_t kYoung_s = 30;
 
-bool is_dead(const File& directory, const char* name, std::int64_t now_s, Dead& dead) noexcept {
+constexpr std::uint64_t kMostPid = 1 << 22;  // PID_MAX_LIMIT
+
+// Takes the last of the parts that '-' separates off `name`; 0 where it is no number.
+std::uint64_t take_number(std::string_view& name) noexcept {
+  const std::size_t dash = name.rfind('-');
+  if (dash == std::string_view::npos) return 0;
+  std::uint64_t number = 0;
+  for (const char c : name.substr(dash + 1)) {
+    if (c < '0' || c > '9' || number > ~std::uint64_t{0} / 16) return 0;
+    number = number * 10 + static_cast<std::uint64_t>(c - '0');
+  }
+  name = name.substr(0, dash);
+  return number;
+}
+
+bool is_dead(const File& directory, const char* name, Dead& dead) noexcept {
   const File file = File::open_at(directory.descriptor(), name, O_RDONLY | O_NOFOLLOW);
   struct stat facts;
   if (!file.is_open() || call(SYS_fstat, file.descriptor(), &facts) != 0 ||
@@ -89,7 +104,8 @@ bool is_dead(const File& directory, const char* name, std::int64_t now_s, Dead& 
   const Header& header = *reinterpret_cast<const Header*>(start);
   const auto state = static_cast<State>(header.state.load());
   if (!whole || header.magic != kMagic || state == State::starting) {
-    return now_s - dead.modified_s > kYoung_s;
+    dead.of_no_use = true;
+    return never_began(maker_of(name), dead.modified_s);
   }
   const bool left = state == State::exited || state == State::replaced;
   dead.of_no_use = left && header.failures_total.load() == 0;
@@ -147,6 +163,21 @@ File open_own_directory(const char* path, bool create) noexcept {
   return directory;
 }
 
+// HOST-PID-START-RANDOM.session, and a host's name may have any number of '-'.
+Maker maker_of(std::string_view file_name) noexcept {
+  if (!is_session_name(file_name)) return {};
+  std::string_view rest = file_name.substr(0, file_name.rfind('-'));
+  const std::uint64_t start = take_number(rest);
+  const std::uint64_t pid = take_number(rest);
+  return start == 0 || pid > kMostPid ? Maker{} : Maker{static_cast<std::int32_t>(pid), start};
+}
+
+bool never_began(const Maker& maker, std::int64_t modified_s) noexcept {
+  const auto now_s = static_cast<std::int64_t>(system::realtime_ns() / 1'000'000'000);
+  return maker.pid != 0 && now_s - modified_s > kYoung_s &&
+         system::start_ticks(maker.pid) != maker.start_ticks;
+}
+
 void enforce_dead_budget(const File& directory, char* scratch, std::size_t scratch_bytes) noexcept {
   constexpr std::size_t kListing = 8 * 1024;
   char* const listing = scratch;
@@ -154,7 +185,6 @@ void enforce_dead_budget(const File& directory, char* scratch, std::size_t scrat
   const std::size_t capacity = (scratch_bytes - kListing) / sizeof(Dead);
   std::size_t count = 0;
   std::uint64_t total_bytes = 0;
-  const auto now_s = static_cast<std::int64_t>(system::realtime_ns() / 1'000'000'000);
 
   long listed;
   while ((listed = call(SYS_getdents64, directory.descriptor(), listing, kListing)) > 0) {
@@ -163,7 +193,7 @@ void enforce_dead_budget(const File& directory, char* scratch, std::size_t scrat
       at += entry->entry_bytes;
       if (count == capacity || !is_session_name(entry->name)) continue;
       dead[count].of_no_use = false;
-      if (!is_dead(directory, entry->name, now_s, dead[count])) continue;
+      if (!is_dead(directory, entry->name, dead[count])) continue;
       if (dead[count].of_no_use) {
         call(SYS_unlinkat, directory.descriptor(), dead[count].name, 0);
         continue;

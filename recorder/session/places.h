@@ -39,8 +39,21 @@ bool directory_in(Place place, const Wishes& wishes, system::Text& path) noexcep
 // with an errno, when it is somebody else's or no directory.
 system::File open_own_directory(const char* path, bool create) noexcept;
 
-// Removes the oldest sessions of dead processes beyond the two bounds. Reads the first bytes of
-// each file there; `scratch` is memory to work in, at least 32 KiB.
+// The process that made a session's file, by the file's name; pid 0: the name is none of ours.
+struct Maker {
+  std::int32_t pid = 0;
+  std::uint64_t start_ticks = 0;
+};
+Maker maker_of(std::string_view file_name) noexcept;
+
+// Whether a file that is not yet a session will never be one: its process was killed in its first
+// milliseconds. That process must be out of sight, and the file too old to be one that a process of
+// another pid namespace is just making. Reads /proc.
+bool never_began(const Maker&, std::int64_t modified_s) noexcept;
+
+// Removes the sessions of dead processes that nobody would read, and the oldest of the others
+// beyond the two bounds. Reads the first bytes of each file there; `scratch` is memory to work in,
+// at least 32 KiB.
 void enforce_dead_budget(const system::File& directory, char* scratch,
                          std::size_t scratch_bytes) noexcept;
 

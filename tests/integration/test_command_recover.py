@@ -115,6 +115,29 @@ def test_what_held_little_is_listed_and_removed(preload, oomrec):
     assert sessions_in(preload) == [] and run.bundles() == []
 
 
+@pytest.mark.parametrize("left", ["nothing", "half a header"])
+@pytest.mark.parametrize("command", ["ls", "recover"])
+def test_what_was_killed_while_it_began_is_listed_and_removed(preload, oomrec, command, left):
+    run = preload("sh", "-c", "kill -9 $$")
+    (session,) = sessions_in(preload)
+    begin = session.read_bytes()[:24] if left != "nothing" else b""
+    bytes_ = session.stat().st_size if begin else 0
+    with session.open("wb") as file:  # magic and version are stored first, the state last
+        file.write(begin)
+        file.truncate(bytes_)
+    assert oomrec("recover").exit_code == 1 and sessions_in(preload) == [session]
+    os.utime(session, (1_000_000, 1_000_000))  # too old to be one that just begins
+    if command == "ls":
+        assert f"dead     {run.pid:>8}" in oomrec("ls", "--all").stdout
+    else:
+        assert oomrec("recover", "--json").json() == {
+            "schema_version": 1,
+            "bundles": [],
+            "removed": 1,
+        }
+    assert sessions_in(preload) == [] and run.bundles() == []
+
+
 def test_a_listing_does_not_name_what_it_recovers(preload, oomrec, victim):
     run = killed(preload, victim, "never")
     listed = oomrec("ls", "--all")

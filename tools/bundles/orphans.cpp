@@ -75,9 +75,19 @@ class OwnFile {
   // Nobody else has it, and nobody has finished with it meanwhile.
   bool claim() const { return flock(descriptor_, LOCK_EX | LOCK_NB) == 0 && ours(); }
 
+  // False: it is not yet a session.
   bool read_header(session::Header& header) const {
     const ssize_t got = pread(descriptor_, static_cast<void*>(&header), sizeof header, 0);
-    return got == static_cast<ssize_t>(sizeof header) && header.magic == session::kMagic;
+    return got == static_cast<ssize_t>(sizeof header) && header.magic == session::kMagic &&
+           static_cast<State>(header.state.load()) != State::starting;
+  }
+
+  // It is not yet a session, and never will be.
+  bool never_began(const fs::path& path) const {
+    struct stat status {};
+    const auto header = std::make_unique<session::Header>();
+    return !read_header(*header) && fstat(descriptor_, &status) == 0 &&
+           session::never_began(session::maker_of(path.filename().native()), status.st_mtim.tv_sec);
   }
 
  private:
@@ -188,15 +198,16 @@ std::vector<Session> sessions_of(const std::vector<fs::path>& dump_directories) 
     for (fs::directory_iterator at{directory, error}, end; !error && at != end;
          at.increment(error)) {
       const OwnFile file{at->path()};
+      if (at->path().extension() != session::kFileSuffix || !file.ours()) continue;
       const auto header = std::make_unique<session::Header>();
-      if (at->path().extension() != session::kFileSuffix || !file.ours() ||
-          !file.read_header(*header) ||
-          header->state.load() == static_cast<std::uint32_t>(State::starting)) {
-        continue;
-      }
-      sessions.push_back({at->path(), header->pid,
-                          session::life_of(*header) == session::Life::alive,
-                          access(directory.c_str(), W_OK) == 0});
+      Session found{at->path()};
+      found.unfinished = !file.read_header(*header);
+      if (found.unfinished && !file.never_began(found.path)) continue;
+      found.pid =
+          found.unfinished ? session::maker_of(found.path.filename().native()).pid : header->pid;
+      found.alive = !found.unfinished && session::life_of(*header) == session::Life::alive;
+      found.writable = access(directory.c_str(), W_OK) == 0;
+      sessions.push_back(std::move(found));
     }
   }
   return sessions;
@@ -215,6 +226,11 @@ Trigger trigger_of(const session::View& view) {
 Recovered recover(const Session& orphan, const fs::path& only_into, const End& known) {
   const OwnFile file{orphan.path};
   if (orphan.alive || !orphan.writable || !file.ours() || !file.claim()) return {};
+  if (orphan.unfinished) {
+    if (!file.never_began(orphan.path)) return {};
+    unlink(orphan.path.c_str());
+    return {Recovery::removed, {}, ""};
+  }
   const Recording recording{orphan.path};
   const std::string directory = recording.text(recording.header().dump_directory);
   if (!directory.starts_with('/')) return {};

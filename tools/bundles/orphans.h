@@ -19,7 +19,8 @@ struct Session {
   std::filesystem::path path;
   std::int32_t pid = 0;
   bool alive = false;
-  bool writable = false;  // may be removed
+  bool writable = false;    // may be removed
+  bool unfinished = false;  // its process was killed before there was anything to read
 };
 
 // Sessions of this user, in the directories that the recorder would choose with these dump

@@ -62,6 +62,19 @@ bool refuse_populate() {
          prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0;
 }
 
+// Has the kernel kill this process at its next system call of that number.
+bool die_at(u32 system_call) {
+  sock_filter rules[] = {
+      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, system_call, 0, 1),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+  };
+  const sock_fprog program{std::size(rules), rules};
+  return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
+         prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0;
+}
+
 // A session of a child that says when it is ready, then waits to be killed.
 struct Victim {
   explicit Victim(const Scratch& scratch, Settings settings = {})
@@ -400,6 +413,59 @@ TEST_CASE("dead sessions have a budget, the living and the young have none") {
   CHECK(std::filesystem::exists(young));
   CHECK(std::filesystem::exists(other));
   CHECK(std::filesystem::exists(alive->path()));
+}
+
+namespace {
+
+// Whether `path` is still there when another session has begun beside it.
+bool survives_a_beginning(const Scratch& scratch, const std::string& path) {
+  session_in(scratch.path())->remove_file(kHook);
+  return std::filesystem::exists(path);
+}
+
+void make_old(const std::string& path) {
+  const timespec long_ago[2] = {{1'000'000, 0}, {1'000'000, 0}};
+  REQUIRE(utimensat(AT_FDCWD, path.c_str(), long_ago, 0) == 0);
+}
+
+}  // namespace
+
+TEST_CASE("what was killed in its start goes, once it cannot be just starting") {
+  struct Row {
+    u32 killed_at;
+    bool empty;
+  };
+  const Row rows[] = {
+      {SYS_ftruncate, true},  // it has no length yet
+      {SYS_madvise, false},   // no header
+      {SYS_sysinfo, false},   // nothing that says whose it is
+  };
+  for (const Row& row : rows) {
+    CAPTURE(row.killed_at);
+    const Scratch scratch;
+    Child child{[&] {
+      if (die_at(row.killed_at)) session_in(scratch.path());
+    }};
+    const int status = child.wait();
+    REQUIRE(WIFSIGNALED(status));
+    REQUIRE(WTERMSIG(status) == SIGSYS);
+    const std::vector<std::string> files = files_in(scratch.own());
+    REQUIRE(files.size() == 1);
+    CHECK((std::filesystem::file_size(files[0]) == 0) == row.empty);
+    CHECK(survives_a_beginning(scratch, files[0]));
+    make_old(files[0]);
+    CHECK_FALSE(survives_a_beginning(scratch, files[0]));
+  }
+}
+
+TEST_CASE("a process that was stopped in its start keeps its file") {
+  const Scratch scratch;
+  session_in(scratch.path())->remove_file(kHook);
+  const std::string path = scratch.own() + "/a-host-" + std::to_string(getpid()) + "-" +
+                           std::to_string(system::start_ticks(getpid())) + "-00c0ffee.session";
+  std::ofstream{path}.flush();
+  make_old(path);
+  CHECK(survives_a_beginning(scratch, path));
 }
 
 TEST_CASE("what an exec left of a session goes at once, unless it was refused something") {
