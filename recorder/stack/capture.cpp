@@ -6,10 +6,10 @@
 #include "recorder/session/view.h"
 #include "recorder/session/writer.h"
 #include "recorder/stack/intern.h"
+#include "recorder/stack/memo.h"
 #include "recorder/stack/odd_frames.h"
 #include "recorder/stack/python.h"
 #include "recorder/stack/rules.h"
-#include "recorder/stack/unwind.h"
 
 namespace oomrec::stack {
 namespace {
@@ -23,25 +23,25 @@ constinit AddressRange g_own_code;
   return now;
 }
 
-// The caller's frame is the first that is not ours.
-std::uint32_t capture_native(InHook hook, const Registers& here, ThreadStacks& thread,
-                             bool* truncated) noexcept {
-  Walk walk(hook, thread, here);
-  while (g_own_code.holds(walk.frame().pc)) {
-    if (walk.step(hook) != Step::stepped) {
-      *truncated = true;
-      return 0;
-    }
+// The program's part of a stack.
+NativeStack without_own_frames(NativeStack stack) noexcept {
+  while (stack.count != 0 && g_own_code.holds(stack.frames->pc)) {
+    ++stack.frames;
+    --stack.count;
   }
-  return collect(hook, walk, thread.native, session::kMaxFrames, truncated);
+  stack.truncated |= stack.count == 0 || stack.count > session::kMaxFrames;
+  stack.count = std::min(stack.count, session::kMaxFrames);
+  return stack;
 }
 
-bool holds_signal_frame(const NativeFrame* frames, std::uint32_t count) noexcept {
-  return std::any_of(frames, frames + count, [](const NativeFrame& frame) { return frame.exact; });
+bool holds_signal_frame(const NativeStack& stack) noexcept {
+  return std::any_of(stack.frames, stack.frames + stack.count,
+                     [](const NativeFrame& frame) { return frame.exact; });
 }
 
 // A module is gone: nothing that was found by address is known any more.
 void forget_rules(InHook hook) noexcept {
+  forget_memos();
   clear_rules(hook);
   python_forget_modules(hook);
   if (session::g_session.active()) {
@@ -64,32 +64,60 @@ void start() noexcept {
   python_start();
 }
 
+namespace {
+
+// The node of `words`, innermost first, below `root`. Nodes of the outer part that the thread's last
+// stack had too are taken over. *cut: the trie is full, and this is the longest known prefix.
+std::uint32_t intern_stack(InHook hook, NodeMemo& memo, std::uint32_t root,
+                           const std::uint64_t* words, std::uint32_t count, bool* cut) noexcept {
+  std::uint32_t known = memo.root == root ? memo.count : 0;
+  std::uint32_t node = root;
+  memo.root = root;
+  for (std::uint32_t i = 0; i < count; ++i) {
+    const std::uint64_t word = words[count - 1 - i];
+    if (i < known && memo.words[i] == word) {
+      node = memo.nodes[i];
+      continue;
+    }
+    known = 0;
+    const std::uint32_t next = intern(hook, node, word);
+    if (next == 0) {
+      memo.count = i;
+      *cut = true;
+      return node;
+    }
+    memo.words[i] = word;
+    memo.nodes[i] = node = next;
+  }
+  memo.count = count;
+  return node;
+}
+
+}  // namespace
+
 [[gnu::noinline]] std::uint32_t capture(InHook hook, ThreadStacks& thread,
                                         std::uint32_t group) noexcept {
-  bool native_cut = false;
+  const NativeStack native = without_own_frames(remembered_unwind(hook, registers_here(), thread));
   bool python_cut = false;
   bool merged_cut = false;
-  const std::uint32_t native = capture_native(hook, registers_here(), thread, &native_cut);
-  const bool in_handler = native_cut || holds_signal_frame(thread.native, native);
+  const bool in_handler = native.truncated || holds_signal_frame(native);
   const std::uint32_t python =
       python_frames(hook, thread.python, session::kMaxFrames, &python_cut, in_handler);
-  const std::uint32_t count = merge(hook, thread.native, native, native_cut, thread.python, python,
-                                    thread.merged, session::kMaxFrames, &merged_cut);
-  bool truncated = native_cut || python_cut || merged_cut;
+  const std::uint32_t count =
+      merge(hook, native.frames, native.count, native.truncated, thread.python, python,
+            thread.merged, session::kMaxFrames, &merged_cut);
   const std::uint64_t cut = session::special_frame(session::SpecialFrame::truncated, 0);
-  std::uint32_t node = group;
+  bool truncated = native.truncated || python_cut || merged_cut;
+  std::uint32_t root = group;
   if (truncated) {
+    if (const std::uint32_t marked = intern(hook, root, cut); marked != 0) root = marked;
+  }
+  bool full = false;
+  std::uint32_t node = intern_stack(hook, thread.nodes, root, thread.merged, count, &full);
+  if (full) {  // a mark that more was there
     if (const std::uint32_t marked = intern(hook, node, cut); marked != 0) node = marked;
   }
-  for (std::uint32_t i = count; i > 0; --i) {
-    const std::uint32_t next = intern(hook, node, thread.merged[i - 1]);
-    if (next == 0) {  // the trie is full: the longest known prefix, and a mark that more was there
-      truncated = true;
-      if (const std::uint32_t marked = intern(hook, node, cut); marked != 0) node = marked;
-      break;
-    }
-    node = next;
-  }
+  truncated |= full;
   if (truncated && session::g_session.active()) {
     session::g_session.header().truncated_stacks.fetch_add(1, std::memory_order_relaxed);
   }
@@ -99,6 +127,7 @@ void start() noexcept {
 void forget_thread(InHook, ThreadStacks& thread) noexcept {
   for (StackRange& range : thread.ranges) range = {};
   thread.next_range = 0;
+  forget_memos(thread);
 }
 
 void forget_modules(InHook hook) noexcept {
@@ -110,6 +139,7 @@ void check_a_module(InHook hook) noexcept {
 }
 
 void forget_session(InHook hook) noexcept {
+  forget_memos();
   forget_module_ids(hook);
   forget_nodes(hook);
   python_forget_session(hook);

@@ -21,10 +21,15 @@ bool in_eval_loop(const NativeFrame& frame) noexcept {
                              [pc](const Interpreter::Range& part) { return part.contains(pc); });
 }
 
+std::uint64_t word_of(InHook hook, const NativeFrame& frame) noexcept {
+  const ModuleRef module = module_at(hook, frame.exact ? frame.pc : frame.pc - 1);
+  return session::native_frame(module.id, frame.pc - module.base, frame.exact, frame.guessed);
+}
+
 // The native chain and how far it has been written.
 class Merger {
  public:
-  Merger(InHook hook, const NativeFrame* native, std::uint32_t native_count, bool native_truncated,
+  Merger(InHook hook, NativeFrame* native, std::uint32_t native_count, bool native_truncated,
          std::uint64_t* merged, std::uint32_t capacity) noexcept
       : hook_(hook),
         native_(native),
@@ -50,9 +55,9 @@ class Merger {
 
   void write_native(std::uint32_t end) noexcept {
     for (; written_ < end; ++written_) {
-      const NativeFrame& frame = native_[written_];
-      const ModuleRef module = module_at(hook_, frame.exact ? frame.pc : frame.pc - 1);
-      put(session::native_frame(module.id, frame.pc - module.base, frame.exact, frame.guessed));
+      NativeFrame& frame = native_[written_];
+      if (frame.word == 0) frame.word = word_of(hook_, frame);
+      put(frame.word);
     }
   }
 
@@ -82,7 +87,7 @@ class Merger {
   }
 
   const InHook hook_;
-  const NativeFrame* const native_;
+  NativeFrame* const native_;
   const std::uint32_t native_count_;
   const bool native_truncated_;
   std::uint64_t* const merged_;
@@ -94,7 +99,7 @@ class Merger {
 
 }  // namespace
 
-std::uint32_t merge(InHook hook, const NativeFrame* native, std::uint32_t native_count,
+std::uint32_t merge(InHook hook, NativeFrame* native, std::uint32_t native_count,
                     bool native_truncated, const PythonFrame* python, std::uint32_t python_count,
                     std::uint64_t* merged, std::uint32_t capacity, bool* cut) noexcept {
   Merger merger(hook, native, native_count, native_truncated, merged, capacity);

@@ -12,12 +12,28 @@
 
 namespace oomrec::stack {
 
+// What the step out of a frame was made from, so that the next walk can tell whether it would make
+// the same one (memo.h).
+struct Footing {
+  static constexpr std::int32_t kNoCell = -1;
+
+  std::uint64_t bp;       // in the frame itself
+  std::int32_t bp_cell;   // sp + this: where the caller's bp was read
+  std::int32_t cfa_cell;  // sp + this: where the caller's sp was read
+  bool by_rule;           // nothing else was read but the return address below the caller's sp
+  bool uses_bp;           // the step needed bp
+  bool keeps_bp;          // the caller's bp is the frame's
+  bool bp_matters;        // this step or one further out needs bp before it is read anew
+};
+
 // One native frame, as unwound. pc is a return address, unless `exact` (below a signal frame).
 struct NativeFrame {
   std::uint64_t pc;
   std::uint64_t sp;  // value of the stack pointer in this frame, after return to it
   bool exact;
-  bool guessed;  // found by frame pointer, where there is no CFI
+  bool guessed;         // found by frame pointer, where there is no CFI
+  std::uint64_t word;   // as interned; 0: not asked for yet
+  Footing footing;
 };
 
 // One Python frame, innermost first. `marker` is an address inside the C frame of the eval loop
@@ -37,14 +53,36 @@ struct StackRange {
 };
 inline constexpr std::uint32_t kStackRanges = 8;
 
+// The thread's last walk: memo.cpp. The frames stand at the end of the array, the outermost last, so
+// that an outer part which is taken over stays where it is.
+inline constexpr std::uint32_t kOwnFrames = 32;  // of this library, innermost; left out later
+inline constexpr std::uint32_t kWalkedFrames = session::kMaxFrames + kOwnFrames;
+struct NativeMemo {
+  NativeFrame frames[kWalkedFrames];
+  NativeFrame fresh[kWalkedFrames];  // the walk under way, innermost first
+  std::uint32_t count;               // of frames
+  std::uint32_t reusable;            // how many of them, the outermost, may be taken over
+  std::uint64_t end_cell;            // the outermost step read a return address of 0 here; 0: none
+};
+
+// What the thread's last stack was interned as, the outermost frame first: capture.cpp.
+struct NodeMemo {
+  std::uint32_t root;
+  std::uint32_t count;
+  std::uint64_t words[session::kMaxFrames];
+  std::uint32_t nodes[session::kMaxFrames];
+};
+
 // A thread's buffers and memos: too large for the program's stack. One for each lane, in private
 // mapped memory, zeroed at first, reused by the next thread of that lane after forget_thread().
 struct ThreadStacks {
-  NativeFrame native[session::kMaxFrames];
+  NativeMemo memo;
   PythonFrame python[session::kMaxFrames];
   std::uint64_t merged[session::kMaxFrames];
+  NodeMemo nodes;
   StackRange ranges[kStackRanges];  // the thread's own first
   std::uint32_t next_range;
+  std::uint32_t generation;  // of what the memos know: memo.cpp
   alignas(16) unsigned char unwinder[2048];  // libunwind's cursor and context, for odd frames
 };
 
@@ -97,8 +135,9 @@ std::uint32_t python_frames(InHook, PythonFrame* frames, std::uint32_t capacity,
                             bool in_handler = false) noexcept;
 
 // merge.cpp: frame words of both chains in one, innermost first: Python frames stand in place of
-// the eval loop's native frames. Returns how many; *cut says that outer ones did not fit.
-std::uint32_t merge(InHook, const NativeFrame* native, std::uint32_t native_count,
+// the eval loop's native frames. Returns how many; *cut says that outer ones did not fit. Fills in
+// the `word` of native frames.
+std::uint32_t merge(InHook, NativeFrame* native, std::uint32_t native_count,
                     bool native_truncated, const PythonFrame* python, std::uint32_t python_count,
                     std::uint64_t* merged, std::uint32_t capacity, bool* cut = nullptr) noexcept;
 

@@ -7,6 +7,7 @@
 // there, a guess may. So from the first guess on, memory is read through the kernel.
 #include "recorder/stack/unwind.h"
 
+#include "recorder/stack/cell.h"
 #include "recorder/stack/cfi.h"
 #include "recorder/stack/elf_symbols.h"
 #include "recorder/stack/odd_frames.h"
@@ -20,13 +21,6 @@ namespace {
 // rt_sigframe.
 constexpr std::uint64_t kSignalBp = 120, kSignalSp = 160, kSignalPc = 168;
 
-// A plain load that no sanitizer takes for an access to a variable.
-std::uint64_t load(std::uint64_t address) noexcept {
-  std::uint64_t value;
-  asm volatile("movq (%1), %0" : "=r"(value) : "r"(address) : "memory");
-  return value;
-}
-
 }  // namespace
 
 Walk::Walk(InHook hook, ThreadStacks& thread, const Registers& at) noexcept
@@ -39,7 +33,7 @@ bool Walk::read(InHook hook, std::uint64_t address, std::uint64_t& value) const 
     return false;
   }
   if (may_be_unmapped_) return read_own_memory(hook, address, &value, sizeof value);
-  value = load(address);
+  value = load_cell(address);
   return true;
 }
 
@@ -48,12 +42,44 @@ Step Walk::arrive(const FrameState& next) noexcept {
   return next.pc == 0 ? Step::outermost : Step::stepped;
 }
 
+// The cells that a step by `rule` out of the present frame reads, as far as they can be named.
+void Walk::set_footing(const Rule& rule, std::uint64_t cfa) noexcept {
+  const auto offset_of = [&](std::uint64_t cell) { return static_cast<std::int64_t>(cell - frame_.sp); };
+  footing_ = {frame_.bp, Footing::kNoCell, Footing::kNoCell, true, rule.cfa != CfaBase::sp, false,
+              false};
+  const auto name = [&](std::int32_t& cell, std::uint64_t address) {
+    const std::int64_t offset = offset_of(address);
+    if (offset < 0 || offset > INT32_MAX) footing_.by_rule = false;
+    cell = static_cast<std::int32_t>(offset);
+  };
+  if (rule.cfa == CfaBase::bp_cell)
+    name(footing_.cfa_cell, frame_.bp + static_cast<std::uint64_t>(std::int64_t{rule.cfa_offset}));
+  const auto bp_offset = static_cast<std::uint64_t>(std::int64_t{rule.bp_offset});
+  switch (rule.bp) {
+    case BpPlace::unchanged:
+      footing_.keeps_bp = true;
+      break;
+    case BpPlace::cfa_cell:
+      name(footing_.bp_cell, cfa + bp_offset);
+      break;
+    case BpPlace::bp_cell:
+      footing_.uses_bp = true;
+      name(footing_.bp_cell, frame_.bp + bp_offset);
+      break;
+    case BpPlace::lost:
+      break;
+  }
+}
+
 Step Walk::step(InHook hook) noexcept {
+  footing_ = {frame_.bp, Footing::kNoCell, Footing::kNoCell, false, true, true, false};
   const Rule rule = rule_at(hook, frame_.exact ? frame_.pc : frame_.pc - 1);
   switch (rule.kind) {
     case RuleKind::step:
       return step_by(hook, rule);
     case RuleKind::end:
+      footing_.by_rule = true;
+      footing_.uses_bp = footing_.keeps_bp = false;
       return Step::outermost;
     case RuleKind::signal:
       return step_signal(hook);
@@ -85,6 +111,8 @@ Step Walk::step_by(InHook hook, const Rule& rule) noexcept {
       next.bp = 0;
       break;
   }
+  set_footing(rule, cfa);
+  if (next.pc == 0) end_cell_ = cfa - 8;
   return arrive(next);
 }
 
@@ -104,6 +132,7 @@ Step Walk::step_signal(InHook hook) noexcept {
 
 // Code without CFI: its frame is where bp points, if a return address into known code is there.
 Step Walk::step_guess(InHook hook) noexcept {
+  guessed_ = true;
   may_be_unmapped_ = bounds_.grows == 0;
   FrameState next{0, frame_.bp + 16, 0, false, true};
   if (frame_.bp <= frame_.sp || frame_.bp % 8 != 0 || !read(hook, frame_.bp, next.bp) ||
@@ -127,17 +156,12 @@ Step Walk::step_odd(InHook hook) noexcept {
 std::uint32_t unwind(InHook hook, const Registers& at, ThreadStacks& thread, NativeFrame* frames,
                      std::uint32_t capacity, bool* truncated) noexcept {
   Walk walk(hook, thread, at);
-  return collect(hook, walk, frames, capacity, truncated);
-}
-
-std::uint32_t collect(InHook hook, Walk& walk, NativeFrame* frames, std::uint32_t capacity,
-                      bool* truncated) noexcept {
   std::uint32_t count = 0;
   Step step = Step::stepped;
   while (step == Step::stepped && count < capacity) {
-    const FrameState& frame = walk.frame();
-    frames[count++] = {frame.pc, frame.sp, frame.exact, frame.guessed};
+    const FrameState frame = walk.frame();
     step = walk.step(hook);
+    frames[count++] = {frame.pc, frame.sp, frame.exact, frame.guessed, 0, walk.footing()};
   }
   *truncated = step != Step::outermost;
   return count;

@@ -21,6 +21,12 @@ class Walk {
 
   const FrameState& frame() const noexcept { return frame_; }
   Step step(InHook) noexcept;
+  const Footing& footing() const noexcept { return footing_; }  // of the last step
+  std::uint64_t end_cell() const noexcept { return end_cell_; }  // see NativeMemo
+  bool has_guessed() const noexcept { return guessed_; }
+
+  // Goes on from a frame further out, known to be one of this stack.
+  void skip_to(const FrameState& frame) noexcept { frame_ = frame; }
 
  private:
   bool read(InHook, std::uint64_t address, std::uint64_t& value) const noexcept;
@@ -29,15 +35,15 @@ class Walk {
   Step step_guess(InHook) noexcept;
   Step step_odd(InHook) noexcept;
   Step arrive(const FrameState& next) noexcept;
+  void set_footing(const Rule&, std::uint64_t cfa) noexcept;
 
   ThreadStacks& thread_;
   StackRange bounds_;
   FrameState frame_;
+  Footing footing_{};
+  std::uint64_t end_cell_ = 0;
+  bool guessed_ = false;
   bool may_be_unmapped_ = false;  // a guess led here, on a stack that the program may unmap
 };
-
-// From `walk`'s frame outwards; see unwind().
-std::uint32_t collect(InHook, Walk& walk, NativeFrame* frames, std::uint32_t capacity,
-                      bool* truncated) noexcept;
 
 }  // namespace oomrec::stack

@@ -4,12 +4,13 @@
 #include <libunwind.h>
 #include <link.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cstdio>
 #include <cstdlib>
 #include <mutex>
 
-#include "recorder/stack/stack.h"
+#include "recorder/stack/memo.h"
 
 #ifdef ORACLE_ASKS_THE_LOADER
 // Independent of the code under test: libunwind finds the modules by the loader's own list.
@@ -31,6 +32,7 @@ constexpr unsigned kOracleFrames = 2048;
 
 struct Buffers {
   ThreadStacks thread;
+  NativeFrame full[session::kMaxFrames];
   OracleFrame oracle[kOracleFrames];
   std::atomic<bool> busy;
 };
@@ -81,8 +83,29 @@ const char* difference(const NativeFrame* ours, unsigned our_count, bool truncat
   }
   *where = i;
   if (i < our_count) return "too long";
-  if (j < their_count && truncated && our_count < session::kMaxFrames) return kGivenUp;
+  // An interrupted instruction whose CFI is wrong may lose both in the same place.
+  const bool interrupted = std::any_of(ours + 1, ours + our_count,
+                                       [](const NativeFrame& frame) { return frame.exact; });
+  const bool lost = truncated && our_count < session::kMaxFrames;
+  if (lost && (j < their_count || interrupted)) return kGivenUp;
   if (truncated != (j < their_count)) return "truncation not marked, or marked without reason";
+  return nullptr;
+}
+
+// What was taken over from the thread's last walk against a walk of all frames.
+const char* memo_difference(const NativeStack& remembered, const NativeFrame* full,
+                            unsigned full_count, bool truncated, unsigned* where) {
+  for (*where = 0; *where < std::min(remembered.count, full_count); ++*where) {
+    const NativeFrame& ours = remembered.frames[*where];
+    const NativeFrame& theirs = full[*where];
+    if (ours.pc != theirs.pc || ours.sp != theirs.sp || ours.exact != theirs.exact ||
+        ours.guessed != theirs.guessed) {
+      return "the memo has another frame than the full walk";
+    }
+  }
+  if (full_count == session::kMaxFrames) return nullptr;  // the memo holds a few more
+  if (remembered.count != full_count || remembered.truncated != truncated)
+    return "the memo ends elsewhere than the full walk";
   return nullptr;
 }
 
@@ -97,12 +120,14 @@ const char* difference(const NativeFrame* ours, unsigned our_count, bool truncat
                : "=r"(here.pc), "=r"(here.sp), "=r"(here.bp));
   bool truncated = false;
   const unsigned ours =
-      unwind(hook, here, mine.thread, mine.thread.native, session::kMaxFrames, &truncated);
+      unwind(hook, here, mine.thread, mine.full, session::kMaxFrames, &truncated);
+  const NativeStack remembered = remembered_unwind(hook, here, mine.thread);
   const unsigned theirs = walk_with_libunwind(mine.oracle);
   unsigned where = 0;
   const auto caller = reinterpret_cast<std::uint64_t>(__builtin_return_address(0));
-  const char* problem =
-      difference(mine.thread.native, ours, truncated, mine.oracle, theirs, caller, &where);
+  const char* problem = memo_difference(remembered, mine.full, ours, truncated, &where);
+  if (problem == nullptr)
+    problem = difference(mine.full, ours, truncated, mine.oracle, theirs, caller, &where);
 
   static std::mutex counting;
   const std::lock_guard guard{counting};
@@ -115,9 +140,9 @@ const char* difference(const NativeFrame* ours, unsigned our_count, bool truncat
                  truncated ? ", truncated" : "", theirs);
     for (unsigned i = 0; i < ours && i < where + 3; ++i) {
       Dl_info in{};
-      dladdr(reinterpret_cast<void*>(mine.thread.native[i].pc), &in);
-      std::fprintf(stderr, "  %2u pc %#lx sp %#lx %s %s\n", i, mine.thread.native[i].pc,
-                   mine.thread.native[i].sp, in.dli_sname ? in.dli_sname : "",
+      dladdr(reinterpret_cast<void*>(mine.full[i].pc), &in);
+      std::fprintf(stderr, "  %2u pc %#lx sp %#lx %s %s\n", i, mine.full[i].pc,
+                   mine.full[i].sp, in.dli_sname ? in.dli_sname : "",
                    in.dli_fname ? in.dli_fname : "");
     }
   }

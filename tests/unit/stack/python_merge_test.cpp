@@ -16,13 +16,13 @@ ModuleRef oomrec::stack::module_at(InHook, std::uint64_t) noexcept { return {1, 
 
 namespace {
 
-NativeFrame native(std::uint64_t pc, std::uint64_t sp) { return {pc, sp, false, false}; }
+NativeFrame native(std::uint64_t pc, std::uint64_t sp) { return {pc, sp, false, false, 0, {}}; }
 PythonFrame python(std::uint32_t code, std::uint64_t marker, bool entry) {
   return {0, code, 2 * code, marker, entry};
 }
 
 // "n" and the offset of a native frame, "p" and the code of a Python frame, innermost first.
-std::string merged(const std::vector<NativeFrame>& natives, const std::vector<PythonFrame>& pythons,
+std::string merged(std::vector<NativeFrame> natives, const std::vector<PythonFrame>& pythons,
                    bool native_truncated = false) {
   std::uint64_t words[64];
   const std::uint32_t count = merge(
@@ -102,7 +102,7 @@ TEST_CASE("up to 3.9 each native frame of the eval loop is one Python frame") {
 }
 
 TEST_CASE("what does not fit is the outermost, and the caller is told") {
-  const NativeFrame natives[] = {native(0x1010, 100), native(0x1020, 200), native(0x1030, 300)};
+  NativeFrame natives[] = {native(0x1010, 100), native(0x1020, 200), native(0x1030, 300)};
   const PythonFrame pythons[] = {python(7, 150, true), python(8, 250, true)};
   std::uint64_t words[3];
   bool cut = false;
