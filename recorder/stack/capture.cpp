@@ -66,8 +66,8 @@ void start() noexcept {
 
 namespace {
 
-// The node of `words`, innermost first, below `root`. Nodes of the outer part that the thread's last
-// stack had too are taken over. *cut: the trie is full, and this is the longest known prefix.
+// The node of `words`, innermost first, below `root`. Nodes of the outer part that the thread's
+// last stack had too are taken over. *cut: the trie is full, and this is the longest known prefix.
 std::uint32_t intern_stack(InHook hook, NodeMemo& memo, std::uint32_t root,
                            const std::uint64_t* words, std::uint32_t count, bool* cut) noexcept {
   std::uint32_t known = memo.root == root ? memo.count : 0;

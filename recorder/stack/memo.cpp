@@ -48,7 +48,8 @@ Holds compare(const NativeMemo& memo, const NativeFrame* from, std::uint64_t bp)
 }
 
 // Which frames, counted from the outermost, may be taken over, and which need their bp.
-void judge(NativeMemo& memo, NativeFrame* innermost_new, bool bp_matters, bool all_by_rule) noexcept {
+void judge(NativeMemo& memo, NativeFrame* innermost_new, bool bp_matters,
+           bool all_by_rule) noexcept {
   for (NativeFrame* frame = innermost_new; frame-- > memo.frames + kWalkedFrames - memo.count;) {
     Footing& footing = frame->footing;
     footing.bp_matters = bp_matters = footing.uses_bp || (footing.keeps_bp && bp_matters);

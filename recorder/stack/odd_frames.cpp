@@ -41,8 +41,8 @@ bool step_odd_frame(InHook, ThreadStacks& thread, const StackRange& bounds, cons
   Unwinder& unwinder = *reinterpret_cast<Unwinder*>(thread.unwinder);
   unw_getcontext(&unwinder.context);
   if (unw_init_local(&unwinder.cursor, &unwinder.context) != 0) return false;
-  constexpr unsigned kOwnFrames = 64;
-  for (unsigned steps = 0; steps < session::kMaxFrames + kOwnFrames; ++steps) {
+  constexpr unsigned kFramesBelow = 64;
+  for (unsigned steps = 0; steps < session::kMaxFrames + kFramesBelow; ++steps) {
     const bool there = value_of(unwinder.cursor, UNW_X86_64_RSP) == frame.sp &&
                        value_of(unwinder.cursor, UNW_REG_IP) == frame.pc;
     const bool signal = there && unw_is_signal_frame(&unwinder.cursor) > 0;

@@ -31,8 +31,8 @@ struct NativeFrame {
   std::uint64_t pc;
   std::uint64_t sp;  // value of the stack pointer in this frame, after return to it
   bool exact;
-  bool guessed;         // found by frame pointer, where there is no CFI
-  std::uint64_t word;   // as interned; 0: not asked for yet
+  bool guessed;        // found by frame pointer, where there is no CFI
+  std::uint64_t word;  // as interned; 0: not asked for yet
   Footing footing;
 };
 
@@ -53,8 +53,8 @@ struct StackRange {
 };
 inline constexpr std::uint32_t kStackRanges = 8;
 
-// The thread's last walk: memo.cpp. The frames stand at the end of the array, the outermost last, so
-// that an outer part which is taken over stays where it is.
+// The thread's last walk: memo.cpp. The frames stand at the end of the array, the outermost last,
+// so that an outer part which is taken over stays where it is.
 inline constexpr std::uint32_t kOwnFrames = 32;  // of this library, innermost; left out later
 inline constexpr std::uint32_t kWalkedFrames = session::kMaxFrames + kOwnFrames;
 struct NativeMemo {
@@ -82,7 +82,7 @@ struct ThreadStacks {
   NodeMemo nodes;
   StackRange ranges[kStackRanges];  // the thread's own first
   std::uint32_t next_range;
-  std::uint32_t generation;  // of what the memos know: memo.cpp
+  std::uint32_t generation;                  // of what the memos know: memo.cpp
   alignas(16) unsigned char unwinder[2048];  // libunwind's cursor and context, for odd frames
 };
 
@@ -137,8 +137,8 @@ std::uint32_t python_frames(InHook, PythonFrame* frames, std::uint32_t capacity,
 // merge.cpp: frame words of both chains in one, innermost first: Python frames stand in place of
 // the eval loop's native frames. Returns how many; *cut says that outer ones did not fit. Fills in
 // the `word` of native frames.
-std::uint32_t merge(InHook, NativeFrame* native, std::uint32_t native_count,
-                    bool native_truncated, const PythonFrame* python, std::uint32_t python_count,
-                    std::uint64_t* merged, std::uint32_t capacity, bool* cut = nullptr) noexcept;
+std::uint32_t merge(InHook, NativeFrame* native, std::uint32_t native_count, bool native_truncated,
+                    const PythonFrame* python, std::uint32_t python_count, std::uint64_t* merged,
+                    std::uint32_t capacity, bool* cut = nullptr) noexcept;
 
 }  // namespace oomrec::stack

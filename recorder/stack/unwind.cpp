@@ -44,7 +44,9 @@ Step Walk::arrive(const FrameState& next) noexcept {
 
 // The cells that a step by `rule` out of the present frame reads, as far as they can be named.
 void Walk::set_footing(const Rule& rule, std::uint64_t cfa) noexcept {
-  const auto offset_of = [&](std::uint64_t cell) { return static_cast<std::int64_t>(cell - frame_.sp); };
+  const auto offset_of = [&](std::uint64_t cell) {
+    return static_cast<std::int64_t>(cell - frame_.sp);
+  };
   footing_ = {frame_.bp, Footing::kNoCell, Footing::kNoCell, true, rule.cfa != CfaBase::sp, false,
               false};
   const auto name = [&](std::int32_t& cell, std::uint64_t address) {

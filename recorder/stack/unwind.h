@@ -21,7 +21,7 @@ class Walk {
 
   const FrameState& frame() const noexcept { return frame_; }
   Step step(InHook) noexcept;
-  const Footing& footing() const noexcept { return footing_; }  // of the last step
+  const Footing& footing() const noexcept { return footing_; }   // of the last step
   std::uint64_t end_cell() const noexcept { return end_cell_; }  // see NativeMemo
   bool has_guessed() const noexcept { return guessed_; }
 

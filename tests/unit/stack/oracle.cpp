@@ -84,8 +84,8 @@ const char* difference(const NativeFrame* ours, unsigned our_count, bool truncat
   *where = i;
   if (i < our_count) return "too long";
   // An interrupted instruction whose CFI is wrong may lose both in the same place.
-  const bool interrupted = std::any_of(ours + 1, ours + our_count,
-                                       [](const NativeFrame& frame) { return frame.exact; });
+  const bool interrupted =
+      std::any_of(ours + 1, ours + our_count, [](const NativeFrame& frame) { return frame.exact; });
   const bool lost = truncated && our_count < session::kMaxFrames;
   if (lost && (j < their_count || interrupted)) return kGivenUp;
   if (truncated != (j < their_count)) return "truncation not marked, or marked without reason";
@@ -119,8 +119,7 @@ const char* memo_difference(const NativeStack& remembered, const NativeFrame* fu
   asm volatile("leaq 0(%%rip), %0\n\tmovq %%rsp, %1\n\tmovq %%rbp, %2"
                : "=r"(here.pc), "=r"(here.sp), "=r"(here.bp));
   bool truncated = false;
-  const unsigned ours =
-      unwind(hook, here, mine.thread, mine.full, session::kMaxFrames, &truncated);
+  const unsigned ours = unwind(hook, here, mine.thread, mine.full, session::kMaxFrames, &truncated);
   const NativeStack remembered = remembered_unwind(hook, here, mine.thread);
   const unsigned theirs = walk_with_libunwind(mine.oracle);
   unsigned where = 0;
@@ -141,9 +140,8 @@ const char* memo_difference(const NativeStack& remembered, const NativeFrame* fu
     for (unsigned i = 0; i < ours && i < where + 3; ++i) {
       Dl_info in{};
       dladdr(reinterpret_cast<void*>(mine.full[i].pc), &in);
-      std::fprintf(stderr, "  %2u pc %#lx sp %#lx %s %s\n", i, mine.full[i].pc,
-                   mine.full[i].sp, in.dli_sname ? in.dli_sname : "",
-                   in.dli_fname ? in.dli_fname : "");
+      std::fprintf(stderr, "  %2u pc %#lx sp %#lx %s %s\n", i, mine.full[i].pc, mine.full[i].sp,
+                   in.dli_sname ? in.dli_sname : "", in.dli_fname ? in.dli_fname : "");
     }
   }
   mine.busy.store(false);
