@@ -135,9 +135,9 @@ class Page {
     fmt::print("  {} ({} bytes) from {} in {}: {}{}\n", size_text(failure.bytes),
                count_text(failure.bytes), name_of(static_cast<Api>(failure.api)),
                name_of(static_cast<Space>(failure.space)), refused.error(),
-               failure.repeats == 0
+               source_.repeats() == 0
                    ? ""
-                   : fmt::format(", {}", plural(failure.repeats, "repeat", "repeats")));
+                   : fmt::format(", {}", plural(source_.repeats(), "repeat", "repeats")));
     if (refused.thread.tid != 0) {
       fmt::print("  in thread {} \"{}\"\n", refused.thread.tid, printable(thread));
     }
@@ -220,7 +220,7 @@ Json request_json(const Source& source) {
       {"size", failure.bytes},
       {"space", name_of(static_cast<Space>(failure.space))},
       {"error", refused.error()},
-      {"repeats", failure.repeats.load()},
+      {"repeats", source.repeats()},
       {"thread",
        {{"tid", refused.thread.tid != 0 ? Json(refused.thread.tid) : Json(nullptr)},
         {"name", text_or_null(printable(refused.thread.name))}}},

@@ -82,13 +82,24 @@ bool finish(InHook, unsigned seconds) noexcept;
 // from the recorder's start().
 bool prepare() noexcept;
 
-// Completes the outcome of the bundle at `path` (metadata.json, atomically).
-bool complete_outcome(InHook, const char* path, OutcomeKind, std::int32_t value,
-                      Workspace&) noexcept;
+// What is known only after a bundle was written.
+inline constexpr std::uint32_t kRepeatsUnknown = ~std::uint32_t{0};
+struct Completion {
+  OutcomeKind outcome = OutcomeKind::unknown;
+  std::int32_t value = 0;                   // exit status or signal number
+  std::uint32_t repeats = kRepeatsUnknown;  // of the request; unknown: as they are in the bundle
+};
 
-// The same for the last bundle that write_from_process() wrote in this process, by a helper that is
-// waited for at most `seconds`; with 0 it is only started, and finish() reaps it. False when there
-// is no such bundle, or a helper is still at work.
+// Further refusals of the same request, by now; kRepeatsUnknown where there is no such entry.
+std::uint32_t repeats_of(const session::View&, std::uint64_t failure) noexcept;
+
+// Completes the bundle at `path` (metadata.json, atomically).
+bool complete_outcome(InHook, const char* path, const Completion&, Workspace&) noexcept;
+
+// The same for the last bundle that write_from_process() wrote in this process, with the repeats of
+// its request that the session has counted by now, by a helper that is waited for at most
+// `seconds`; with 0 it is only started, and finish() reaps it. False when there is no such bundle,
+// or a helper is still at work.
 bool complete_last(InHook, OutcomeKind, std::int32_t value, unsigned seconds) noexcept;
 
 // "running", "exited 1", "signal 11": the word for metadata.json, in `buffer`.

@@ -64,9 +64,8 @@ struct Desk {
   char working_directory[4096];
   char reason[kReasonBytes];
   char lines[2048];
-  OutcomeKind outcome;
-  std::int32_t outcome_value;
-  bool completes;  // writes the outcome of the last bundle, instead of a bundle
+  Completion completion;
+  bool completes;  // the last bundle, instead of writing one
   bool in_place;
   bool reported;
   std::uint32_t ticket;
@@ -167,7 +166,7 @@ void run(void* argument) noexcept {
   Desk& desk = *static_cast<Desk*>(argument);
   if (!desk.in_place) close_inherited();
   if (desk.completes) {
-    complete_outcome(desk.hook, desk.work.path, desk.outcome, desk.outcome_value, desk.work);
+    complete_outcome(desk.hook, desk.work.path, desk.completion, desk.work);
     return;
   }
   const long bytes =
@@ -343,8 +342,7 @@ bool complete_last(InHook hook, OutcomeKind kind, std::int32_t value, unsigned s
   }
   desk.hook = hook;
   desk.completes = true;
-  desk.outcome = kind;
-  desk.outcome_value = value;
+  desk.completion = {kind, value, repeats_of(desk.view, desk.cause.failure)};
   start_work(desk);
   finish(hook, seconds);
   return true;

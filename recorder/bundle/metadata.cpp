@@ -1,6 +1,7 @@
 // metadata.json: what happened, in words and figures.
 //
-// "outcome" stands near the front, in the first 4 KiB: complete_outcome() finds it there.
+// "outcome" stands near the front, and the request's "repeats" in the first 64 KiB behind it:
+// complete_outcome() finds them there.
 #include "recorder/bundle/files.h"
 #include "recorder/bundle/text.h"
 

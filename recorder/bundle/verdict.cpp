@@ -103,9 +103,6 @@ void add_background(Verdict& verdict, const Failure& failure) noexcept {
       text.add(" of ").size(failure.cgroup_limit_bytes);
     });
   }
-  const std::uint32_t repeats = failure.repeats.load(std::memory_order_relaxed);
-  if (repeats != 0)
-    line([&](Text& text) { text.add("refused ").count(repeats).add(" more times there"); });
 }
 
 void explain_trigger(Verdict& verdict, Trigger trigger, std::string_view reason) noexcept {

@@ -41,12 +41,15 @@ def test_run_completes_the_outcome(oomrec, victim, way, outcome):
     assert run.exit_code == {"recovers": 0, "exits": 3, "dies": 137}[way]
     shown = oomrec.json("show", run.only_bundle())
     assert (shown["outcome"], shown["verdict"]["code"]) == (outcome, "request_too_large")
+    assert shown["request"]["repeats"] == 3
+    assert "ENOMEM, 3 repeats" in oomrec("show").stdout
 
 
 @pytest.mark.parametrize("way, outcome", [("recovers", "recovered"), ("exits", "exited 3")])
 def test_the_program_itself_completes_the_outcome(preload, oomrec, victim, way, outcome):
     run = preload(victim("dies"), way)
-    assert json.loads((run.only_bundle() / "metadata.json").read_text())["outcome"] == outcome
+    metadata = json.loads((run.only_bundle() / "metadata.json").read_text())
+    assert (metadata["outcome"], metadata["request"]["repeats"]) == (outcome, 3)
     assert sessions_in(preload) == []
 
 
@@ -72,7 +75,8 @@ def test_a_kill_after_a_refusal_completes_its_bundle(preload, oomrec, victim):
     run.only_bundle()
     recovered = oomrec("recover", "--json").json()
     assert recovered["bundles"] == [str(run.only_bundle())]
-    assert oomrec.json("show")["outcome"] == "unknown"
+    shown = oomrec.json("show")
+    assert (shown["outcome"], shown["request"]["repeats"]) == ("unknown", 3)
 
 
 def test_a_killed_program_that_held_much_becomes_a_bundle(preload, oomrec, victim):

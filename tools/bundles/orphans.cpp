@@ -253,8 +253,11 @@ Recovered recover(const Session& orphan, const fs::path& only_into, const End& k
   if (!open_bundle.empty()) {
     const auto workspace = std::make_unique<bundle::Workspace>();
     const End outcome = follows ? end : End{OutcomeKind::recovered, 0};
-    if (bundle::complete_outcome(OutsideHooks::in_hook(), open_bundle.c_str(), outcome.outcome,
-                                 outcome.value, *workspace)) {
+    const auto entry = number_of(read_json(open_bundle / "metadata.json"), "failure");
+    const bundle::Completion completion{outcome.outcome, outcome.value,
+                                        bundle::repeats_of(recording.view(), entry.value_or(0))};
+    if (bundle::complete_outcome(OutsideHooks::in_hook(), open_bundle.c_str(), completion,
+                                 *workspace)) {
       result = {Recovery::completed, open_bundle, ""};
     }
   }

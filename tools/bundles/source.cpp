@@ -104,6 +104,12 @@ std::uint32_t Source::failure() const {
 
 std::string Source::reason() const { return text_of(metadata, "context").value_or(""); }
 
+std::uint64_t Source::repeats() const {
+  if (const auto stored = number_of(member(metadata, "request"), "repeats")) return *stored;
+  const std::uint32_t counted = bundle::repeats_of(recording->view(), failure());
+  return counted != bundle::kRepeatsUnknown ? counted : 0;
+}
+
 bundle::Verdict Source::verdict() const {
   return bundle::verdict_of(recording->view(), trigger(), failure(), reason());
 }

@@ -23,6 +23,7 @@ struct Source {
   std::string outcome() const;
   std::uint32_t failure() const;  // entry in `failures`; 0: nothing was refused
   std::string reason() const;     // the words given with a requested bundle
+  std::uint64_t repeats() const;  // of the request: the metadata is kept up to date longest
   bundle::Verdict verdict() const;
 };
 

@@ -33,8 +33,8 @@ void complete_bundles(const std::vector<fs::path>& directories, const Ended& end
     if (!bundle.open || bundle.pid != static_cast<std::uint64_t>(ended.pid)) continue;
     const bool follows = realtime_now_ns() - time_of_text(bundle.created_at_utc) < kFollowsWithinNs;
     const End outcome = follows ? end : End{OutcomeKind::recovered, 0};
-    bundle::complete_outcome(OutsideHooks::in_hook(), bundle.path.c_str(), outcome.outcome,
-                             outcome.value, *workspace);
+    bundle::complete_outcome(OutsideHooks::in_hook(), bundle.path.c_str(),
+                             {outcome.outcome, outcome.value}, *workspace);
   }
 }
 
@@ -74,8 +74,9 @@ void tell_the_end(const Ended& ended, const Launched& launched) noexcept try {
   setenv("OOMREC_SESSION_DIR", launched.options.session_dir, 1);
   const End end = end_of(ended.wait_status);
   const std::vector<fs::path> directories = dump_directories();
-  complete_bundles(directories, ended, end);
+  // First what has a recording: that knows more.
   recover_own(directories, ended, end, launched.options.quiet);
+  complete_bundles(directories, ended, end);
   if (ended.wait_status != 0 && !launched.options.quiet)
     tell_early_end(dump_directories(), ended, launched);
 } catch (const std::exception& error) {

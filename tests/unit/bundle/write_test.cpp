@@ -192,22 +192,22 @@ TEST_CASE("a bundle too large for its directory is written smaller") {
   }
 }
 
-TEST_CASE("the outcome is completed later, and only it") {
+TEST_CASE("outcome and repeats are completed later, and only they") {
   TrainingSession session;
   Scratch scratch;
   const auto path = scratch.write(session.view(), refusal(session));
   auto expected = Scratch::json(path / "metadata.json");
   CHECK(expected["outcome"] == "running");
-  REQUIRE(complete_outcome(OutsideHooks::in_hook(), path.c_str(), OutcomeKind::exited, 1,
+  REQUIRE(complete_outcome(OutsideHooks::in_hook(), path.c_str(), {OutcomeKind::exited, 1},
                            *scratch.work));
   expected["outcome"] = "exited 1";
   CHECK(Scratch::json(path / "metadata.json") == expected);
-  REQUIRE(complete_outcome(OutsideHooks::in_hook(), path.c_str(), OutcomeKind::recovered, 0,
+  REQUIRE(complete_outcome(OutsideHooks::in_hook(), path.c_str(), {OutcomeKind::recovered, 0, 1234},
                            *scratch.work));
   expected["outcome"] = "recovered";
+  expected["request"]["repeats"] = 1234;
   CHECK(Scratch::json(path / "metadata.json") == expected);
-  CHECK_FALSE(complete_outcome(OutsideHooks::in_hook(), "/nowhere", OutcomeKind::recovered, 0,
-                               *scratch.work));
+  CHECK_FALSE(complete_outcome(OutsideHooks::in_hook(), "/nowhere", {}, *scratch.work));
 }
 
 TEST_CASE("the first ceiling that explains a refusal is the verdict") {
