@@ -126,17 +126,15 @@ bool parse_size(std::string_view text, std::uint64_t& bytes) noexcept {
   return true;
 }
 
-Options read_options(const char* const* environment, OptionProblem& problem) noexcept {
+Options read_options(const char* const* environment, OptionProblems& problems) noexcept {
   Options options;
   for (; environment != nullptr && *environment != nullptr; ++environment) {
     const char* const entry = *environment;
     if (std::strncmp(entry, kPrefix, std::strlen(kPrefix)) != 0) continue;
       // An empty value means: not set.
-#define X(field, name, type, fallback, help)                                                    \
-  if (const char* const text = value_of(entry, #name); text != nullptr && *text != '\0') {      \
-    if (!Parser<OptionType::type>::parse(text, options.field) && problem.variable == nullptr) { \
-      problem = {#name, text};                                                                  \
-    }                                                                                           \
+#define X(field, name, type, fallback, help)                                                \
+  if (const char* const text = value_of(entry, #name); text != nullptr && *text != '\0') {  \
+    if (!Parser<OptionType::type>::parse(text, options.field)) problems.add({#name, text}); \
   }
     OOMREC_OPTIONS(X)
 #undef X

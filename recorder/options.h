@@ -53,14 +53,31 @@ struct Options {
 // Lower-case suffixes are accepted.
 bool parse_size(std::string_view text, std::uint64_t& bytes) noexcept;
 
-// Reads the OOMREC_* variables from `environment` (NULL-terminated "NAME=value" array). The first
-// bad one is named in `problem` (both point to static text or into the environment) and keeps its
-// default; an empty value means "not set". Allocates nothing.
+// Bad values; both texts are static or in the environment.
 struct OptionProblem {
   const char* variable = nullptr;
   const char* value = nullptr;
 };
-Options read_options(const char* const* environment, OptionProblem& problem) noexcept;
+class OptionProblems {
+ public:
+  void add(const OptionProblem& problem) noexcept {
+    if (count_ < kOptions) problems_[count_++] = problem;
+  }
+  bool empty() const noexcept { return count_ == 0; }
+  const OptionProblem* begin() const noexcept { return problems_; }
+  const OptionProblem* end() const noexcept { return problems_ + count_; }
+
+ private:
+#define X(field, name, type, fallback, help) +1
+  static constexpr unsigned kOptions = OOMREC_OPTIONS(X);
+#undef X
+  OptionProblem problems_[kOptions];
+  unsigned count_ = 0;
+};
+
+// Reads the OOMREC_* variables from `environment` (NULL-terminated "NAME=value" array). A bad one
+// is in `problems` and keeps its default; an empty value means "not set". Allocates nothing.
+Options read_options(const char* const* environment, OptionProblems& problems) noexcept;
 
 // What the values of `variable` look like, in words for an error message; empty for an unknown one.
 std::string_view accepted_by(std::string_view variable) noexcept;

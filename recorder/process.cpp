@@ -39,6 +39,8 @@ struct Process {
   char dump_directory[kPathBytes];
   char session_directory[kPathBytes];
   bool python_raw_malloc;
+  std::uint64_t limit_as_bytes;  // as set; 0: not set
+  std::uint64_t limit_as_own_bytes;
 };
 constinit Process g_process{};
 
@@ -120,6 +122,12 @@ void hold_inherited(InHook hook) noexcept {
       static_cast<std::uint64_t>(maps.reserved_bytes), std::memory_order_relaxed);
 }
 
+void describe_limits() noexcept {
+  session::Header& header = g_session.header();
+  header.limit_as_bytes = g_process.limit_as_bytes;
+  header.limit_as_own_bytes = g_process.limit_as_own_bytes;
+}
+
 // The session of this process image; afterwards events are recorded.
 bool open_session(InHook hook, bool child) noexcept {
   const Options& options = g_state.options;
@@ -145,6 +153,7 @@ bool open_session(InHook hook, bool child) noexcept {
 
   session::Header& header = g_session.header();
   header.python.raw_malloc = g_process.python_raw_malloc;
+  describe_limits();
   g_state.start_ns = header.start_monotonic_ns;
   expand_dump_directory();
   header.dump_directory = g_session.add_string(hook, g_process.dump_directory);
@@ -166,7 +175,11 @@ void limit_address_space() noexcept {
   if (system::call(SYS_prlimit64, 0, RLIMIT_AS, nullptr, &limits) != 0) return;
   limits.rlim_cur = std::min(limits.rlim_max, std::max(options.limit_as + ours, ours));
   if (system::call(SYS_prlimit64, 0, RLIMIT_AS, &limits, nullptr) != 0)
-    say("RLIMIT_AS could not be set", "");
+    return say("RLIMIT_AS could not be set", "");
+  if (limits.rlim_cur != options.limit_as + ours) return;  // the hard limit is lower
+  g_process.limit_as_bytes = limits.rlim_cur;
+  g_process.limit_as_own_bytes = ours;
+  describe_limits();
 }
 
 bool same_process() noexcept {

@@ -124,12 +124,14 @@ std::string_view off_reason(const Options& options) noexcept {
   const char* const library_path =
       ::dladdr(reinterpret_cast<const void*>(&start), &self) != 0 ? self.dli_fname : "";
 
-  OptionProblem problem;
-  const Options options = read_options(environment, problem);
+  OptionProblems problems;
+  const Options options = read_options(environment, problems);
   const std::string_view off = off_reason(options);
-  if (off.empty() && problem.variable != nullptr && !options.quiet)
-    print({"oomrec: ", problem.variable, "=", problem.value, " is ignored: expected ",
-           accepted_by(problem.variable), "\n"});
+  if (off.empty() && !options.quiet) {
+    for (const OptionProblem& problem : problems)
+      print({"oomrec: ", problem.variable, "=", problem.value, " is ignored: expected ",
+             accepted_by(problem.variable), "\n"});
+  }
   const bool recording = off.empty() && recorder::start(options);
   const HeapState heap = observe_heap(recording);
   if (off.empty()) start_exec(options.children, library_path);

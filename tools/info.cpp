@@ -158,6 +158,7 @@ int info_command(const Words& words) {
   arguments.rest("PROGRAM", program, "the program and its arguments, after `--`");
   if (!arguments.parse(words)) return code(Exit::shown);
 
+  tell_unknown_variables();
   const Answer answer = program.empty() ? Answer{} : ask(program);
   const std::vector<SystemLimit> limits = limits_in_force();
   if (json) {

@@ -17,6 +17,7 @@ int run_command(const Words& words) {
   RunOptions options;
   if (!options.parse(words)) return code(Exit::shown);
 
+  if (!options.in_force().quiet) tell_unknown_variables();
   const std::string path = find_program(options.program().front());
   if (options.in_force().mode == Mode::off) {
     return exit_code_of(run_program(path, options.program(), {}).wait_status);

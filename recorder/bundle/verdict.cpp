@@ -38,6 +38,7 @@ struct Ceiling {
   std::uint64_t used;
   std::uint64_t request;
   bool hit;
+  std::uint64_t for_recorder = 0;  // what --limit-as added for the recorder's own memory
 };
 
 bool exceeded(std::uint64_t limit, std::uint64_t used, std::uint64_t request) noexcept {
@@ -48,6 +49,14 @@ void add_evidence(Verdict& verdict, const Ceiling& ceiling) noexcept {
   Text line{verdict.evidence[verdict.evidence_count++]};
   line.add(ceiling.measure).add(' ').size(ceiling.used).add(" + request ").size(ceiling.request);
   line.add(ceiling.hit ? " > " : " <= ").add(ceiling.name).add(' ').size(ceiling.limit);
+}
+
+// Of RLIMIT_AS, where it still is what --limit-as made it.
+std::uint64_t for_recorder(const session::View& view, std::uint64_t rlimit_as_bytes) noexcept {
+  const session::Header& header = view.header();
+  const bool by_us =
+      header.limit_as_bytes == rlimit_as_bytes && header.limit_as_own_bytes < header.limit_as_bytes;
+  return by_us ? header.limit_as_own_bytes : 0;
 }
 
 // "numpy asked malloc for 412.0 MiB and was refused: "
@@ -131,7 +140,8 @@ void explain_refusal(Verdict& verdict, const session::View& view, const Failure&
        exceeded(failure.rlimit_data_bytes, failure.data_bytes, mapped)},
       {VerdictCode::address_space_limit, LimitKind::rlimit_as,
        "the address space limit (RLIMIT_AS)", "in use", failure.rlimit_as_bytes, failure.vm_bytes,
-       mapped, exceeded(failure.rlimit_as_bytes, failure.vm_bytes, mapped)},
+       mapped, exceeded(failure.rlimit_as_bytes, failure.vm_bytes, mapped),
+       for_recorder(view, failure.rlimit_as_bytes)},
   };
 
   Text summary{verdict.summary};
@@ -146,8 +156,12 @@ void explain_refusal(Verdict& verdict, const session::View& view, const Failure&
     verdict.limit = hit->kind;
     verdict.limit_bytes = hit->limit;
     verdict.limit_used_bytes = hit->used;
-    summary.add(hit->name).add(" of ").size(hit->limit).add(" is reached (").add(hit->measure);
-    summary.add(' ').size(hit->used).add(')');
+    const bool alone = failure.bytes > hit->limit;  // whoever holds the rest is not to blame
+    summary.add(alone ? "that is more than " : "").add(hit->name).add(" of ");
+    summary.size(hit->limit - hit->for_recorder);
+    if (hit->for_recorder != 0)
+      summary.add(" plus ").size(hit->for_recorder).add(" for the recorder");
+    summary.add(alone ? " (" : " is reached (").add(hit->measure).add(' ').size(hit->used).add(')');
   } else if (failure.bytes >= kAddressSpaceBytes ||
              (failure.ram_bytes != 0 &&
               failure.bytes > add(failure.ram_bytes, failure.swap_bytes))) {

@@ -395,6 +395,9 @@ struct Header {
   Python python;
   SpaceTotals spaces[kLaneSpaces];
   TableDirectory tables[kTableSlots];
+
+  u64 limit_as_bytes;      // RLIMIT_AS as --limit-as set it; 0: it did not
+  u64 limit_as_own_bytes;  // of it, what was added for the recorder's own memory
 };
 static_assert(offsetof(Header, used_bytes) == 24 && offsetof(Header, alive_mutex) == 40 &&
               offsetof(Header, pid) == 104 && offsetof(Header, boot_id) == 120 &&
@@ -403,7 +406,9 @@ static_assert(offsetof(Header, used_bytes) == 24 && offsetof(Header, alive_mutex
               offsetof(Header, soft_limit_bytes) == 280 &&
               offsetof(Header, dropped_events) == 304 && offsetof(Header, python) == 368 &&
               offsetof(Header, spaces) == 384 && offsetof(Header, tables) == 864);
-static_assert(sizeof(Header) == 864 + kTableSlots * sizeof(TableDirectory) &&
+static_assert(offsetof(Header, limit_as_bytes) == 864 + kTableSlots * sizeof(TableDirectory) &&
+              offsetof(Header, limit_as_own_bytes) == offsetof(Header, limit_as_bytes) + 8 &&
+              sizeof(Header) == offsetof(Header, limit_as_own_bytes) + 8 &&
               sizeof(Header) <= kHeaderBytes);
 static_assert(std::is_standard_layout_v<Header> && std::is_trivially_destructible_v<Header>);
 static_assert(Atomic<u64>::is_always_lock_free, "a lock would die with its owner");

@@ -94,6 +94,40 @@ def test_flags_become_variables(oomrec):
     assert "OOMREC_LIMIT=512M" in run.stdout and "OOMREC_CHILDREN=0" in run.stdout
 
 
+def test_every_value_that_is_not_understood_is_told(oomrec, preload, victim):
+    bad = {"OOMREC_MODE": "fast", "OOMREC_MAX_DUMPS": "many"}
+    run = oomrec("run", "--limit", "8GB", "--", "true", env=bad)
+    assert run.exit_code == 125
+    what, advice = run.stderr.splitlines()
+    for name in ("--limit 8GB", "OOMREC_MODE fast", "OOMREC_MAX_DUMPS many"):
+        assert name in what and f"{name.split()[0]}: " in advice, str(run)
+    assert what.endswith("are not understood")
+    ignored = preload(victim("hello"), env=bad).stderr.splitlines()
+    assert len(ignored) == 2 and all(" is ignored: expected " in line for line in ignored)
+
+
+def test_a_mistyped_variable_is_told(oomrec, preload, victim):
+    mistyped = {"OOMREC_LIMTI": "1G", "OOMREC_PROC_ROOT": "/proc"}
+    told = "oomrec: the variable OOMREC_LIMTI has no meaning; did you mean OOMREC_LIMIT?\n"
+    run = oomrec("run", "--", victim("hello"), env=mistyped)
+    assert (run.exit_code, run.stderr) == (0, told)
+    assert oomrec("info", env=mistyped).stderr == told
+    assert oomrec("run", "--quiet", "--", victim("hello"), env=mistyped).stderr == ""
+    assert preload(victim("hello"), env=mistyped).stderr == ""  # it may be another library's
+
+
+def test_a_limit_is_told_as_it_was_given(oomrec):
+    script = "held = []\nwhile True: held.append(bytearray(32 << 20))"
+    run = oomrec("run", "--limit-as", "600M", "--", "python3", "-c", script)
+    assert "(RLIMIT_AS) of 600.0 MiB plus 32.0 MiB for the recorder is reached" in run.stderr
+    assert oomrec.json("show")["limit"]["bytes"] == 632 << 20
+
+
+def test_a_request_beyond_the_whole_limit_is_told_so(oomrec, victim):
+    run = oomrec("run", "--limit", "64M", "--", victim("dies"), "exits")
+    assert "refused: that is more than the soft limit of 64.0 MiB (live 20." in run.stderr
+
+
 def test_a_library_that_is_not_there_is_told(oomrec):
     run = oomrec("run", "--", "true", env={"OOMREC_LIBRARY": "/nowhere.so"})
     assert run.exit_code == 125 and "OOMREC_LIBRARY" in run.stderr

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "recorder/bundle/bundle.h"
 #include "tools/bundles/bundles.h"
 #include "tools/bundles/orphans.h"
 #include "tools/bundles/outcome.h"

@@ -8,6 +8,7 @@
 
 #include "tools/arguments.h"
 #include "tools/error.h"
+#include "tools/log.h"
 #include "tools/text.h"
 
 namespace oomrec::tools {
@@ -34,14 +35,35 @@ std::string_view size_meant(std::string_view value) {
   return parse_size(value, bytes) ? value : std::string_view{};
 }
 
-[[noreturn]] void not_understood(const OptionRow& row, std::string_view name,
-                                 std::string_view value) {
-  const std::string_view meant =
-      row.type == OptionType::size ? size_meant(value) : std::string_view{};
-  throw Error{Exit::run_failed, fmt::format("{} {} is not understood", name, printable(value)),
-              meant.empty() ? fmt::format("Give {}.", accepted_by(row.variable))
-                            : fmt::format("Use {}: suffixes are K M G T, powers of 1024.", meant)};
+// A value that is not understood, by the name that it was given to.
+struct Misunderstood {
+  const OptionRow* row;
+  std::string name;
+  std::string value;
+
+  std::string advice() const {
+    const std::string_view meant =
+        row->type == OptionType::size ? size_meant(value) : std::string_view{};
+    return meant.empty() ? fmt::format("Give {}.", accepted_by(row->variable))
+                         : fmt::format("Use {}: suffixes are K M G T, powers of 1024.", meant);
+  }
+};
+
+[[noreturn]] void not_understood(const std::vector<Misunderstood>& all) {
+  std::string what;
+  std::string advice;
+  for (const Misunderstood& one : all) {
+    what += fmt::format("{}{} {}", what.empty() ? "" : " and ", one.name, printable(one.value));
+    if (all.size() > 1) advice += fmt::format("{}{}: ", advice.empty() ? "" : " ", one.name);
+    advice += one.advice();
+  }
+  throw Error{Exit::run_failed,
+              fmt::format("{} {} not understood", what, all.size() == 1 ? "is" : "are"), advice};
 }
+
+// Variables that are no options, and have a meaning all the same. Without OOMREC_.
+constexpr std::string_view kOtherVariables[] = {"LIBRARY", "INFO", "PROC_ROOT", "SYS_ROOT",
+                                                "CGROUP_ROOT"};
 
 }  // namespace
 
@@ -104,7 +126,7 @@ bool RunOptions::parse(const std::vector<std::string>& words) {
     const OptionRow& row = option_rows()[i];
     if (!arguments.given(row.flag())) continue;
     // The library takes an empty variable for one that is not set.
-    if (!row.value().empty() && values[i].empty()) not_understood(row, row.flag(), "''");
+    if (!row.value().empty() && values[i].empty()) not_understood({{&row, row.flag(), "''"}});
     settings_.emplace_back(row.variable, row.value().empty() ? "1" : values[i]);
   }
   read();
@@ -130,14 +152,33 @@ void RunOptions::read() {
   for (const std::string& entry : environment_) entries.push_back(entry.c_str());
   entries.push_back(nullptr);
 
-  OptionProblem problem;
-  in_force_ = read_options(entries.data(), problem);
-  if (problem.variable == nullptr) return;
-  const auto row = std::find_if(
-      option_rows().begin(), option_rows().end(),
-      [&](const OptionRow& candidate) { return candidate.variable == problem.variable; });
-  const bool by_flag = is_set_by_flag(row->variable);
-  not_understood(*row, by_flag ? row->flag() : problem.variable, problem.value);
+  OptionProblems problems;
+  in_force_ = read_options(entries.data(), problems);
+  if (problems.empty()) return;
+  std::vector<Misunderstood> all;
+  for (const OptionProblem& problem : problems) {
+    const auto row = std::find_if(
+        option_rows().begin(), option_rows().end(),
+        [&](const OptionRow& candidate) { return candidate.variable == problem.variable; });
+    const bool by_flag = is_set_by_flag(row->variable);
+    all.push_back({&*row, by_flag ? row->flag() : problem.variable, problem.value});
+  }
+  not_understood(all);
+}
+
+void tell_unknown_variables() {
+  constexpr std::string_view kPrefix = "OOMREC_";
+  std::vector<std::string_view> known{std::begin(kOtherVariables), std::end(kOtherVariables)};
+  for (const OptionRow& row : option_rows()) known.push_back(row.variable.substr(kPrefix.size()));
+  for (char** entry = environ; *entry != nullptr; ++entry) {
+    std::string_view name = *entry;
+    if (!name.starts_with(kPrefix)) continue;
+    name = name.substr(kPrefix.size(), name.find('=') - kPrefix.size());
+    if (std::find(known.begin(), known.end(), name) != known.end()) continue;
+    const std::string_view meant = nearest(name, known);
+    remark(fmt::format("the variable {}{} has no meaning{}", kPrefix, printable(name),
+                       meant.empty() ? "" : fmt::format("; did you mean {}{}?", kPrefix, meant)));
+  }
 }
 
 }  // namespace oomrec::tools

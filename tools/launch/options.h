@@ -42,4 +42,7 @@ class RunOptions {
   Options in_force_;
 };
 
+// Says on stderr which OOMREC_* variables of the environment nobody reads: mistyped ones.
+void tell_unknown_variables();
+
 }  // namespace oomrec::tools

@@ -71,9 +71,9 @@ TEST_CASE("the environment sets what it names") {
                                      "OOMREC_UNKNOWN=1",
                                      "OOMREC_LIMIT_AS=2G",
                                      nullptr};
-  OptionProblem problem;
-  const Options options = read_options(environment, problem);
-  CHECK(problem.variable == nullptr);
+  OptionProblems problems;
+  const Options options = read_options(environment, problems);
+  CHECK(problems.empty());
   CHECK(options.limit == 1ull << 30);
   CHECK(options.limit_as == 2ull << 30);
   CHECK(options.mode == Mode::exact);
@@ -88,9 +88,9 @@ TEST_CASE("the defaults of the rows are those of the struct") {
 #define X(field, variable, type, fallback, help) #variable "=" fallback,
   const char* const environment[] = {OOMREC_OPTIONS(X) nullptr};
 #undef X
-  OptionProblem problem;
-  const Options rows = read_options(environment, problem), defaults;
-  CHECK(problem.variable == nullptr);
+  OptionProblems problems;
+  const Options rows = read_options(environment, problems), defaults;
+  CHECK(problems.empty());
   CHECK(rows.limit == defaults.limit);
   CHECK(rows.mode == defaults.mode);
   CHECK(rows.dump_dir == std::string{defaults.dump_dir});
@@ -102,13 +102,16 @@ TEST_CASE("the defaults of the rows are those of the struct") {
   CHECK(rows.bundle_seconds == defaults.bundle_seconds);
 }
 
-TEST_CASE("the first bad value is named, keeps its default, and the rest is read") {
+TEST_CASE("each bad value is named, keeps its default, and the rest is read") {
   const char* const environment[] = {"OOMREC_MAX_DUMPS=many", "OOMREC_LIMIT=1X", "OOMREC_QUIET=1",
                                      nullptr};
-  OptionProblem problem;
-  const Options options = read_options(environment, problem);
+  OptionProblems problems;
+  const Options options = read_options(environment, problems);
+  REQUIRE(problems.end() - problems.begin() == 2);
+  const OptionProblem problem = *problems.begin();
   CHECK(problem.variable == std::string{"OOMREC_MAX_DUMPS"});
   CHECK(problem.value == std::string{"many"});
+  CHECK(problems.begin()[1].variable == std::string{"OOMREC_LIMIT"});
   CHECK(options.max_dumps == 5);
   CHECK(options.limit == 0);
   CHECK(options.quiet);
@@ -117,13 +120,21 @@ TEST_CASE("the first bad value is named, keeps its default, and the rest is read
   CHECK(accepted_by("OOMREC_NONSENSE").empty());
 }
 
+TEST_CASE("an environment that names a variable again and again is bounded") {
+  const char* environment[100] = {};
+  for (std::size_t i = 0; i + 1 < std::size(environment); ++i) environment[i] = "OOMREC_LIMIT=1X";
+  OptionProblems problems;
+  CHECK(read_options(environment, problems).limit == 0);
+  CHECK(problems.end() - problems.begin() < 99);
+}
+
 TEST_CASE("an empty value and an empty environment mean the defaults") {
   const char* const environment[] = {"OOMREC_LIMIT=", "OOMREC_DUMP_DIR=", nullptr};
-  OptionProblem problem;
-  const Options options = read_options(environment, problem);
+  OptionProblems problems;
+  const Options options = read_options(environment, problems);
   CHECK(options.limit == 0);
   CHECK_FALSE(options.dump_dir_named);
   CHECK(options.dump_dir == std::string{"oom_dumps"});
-  CHECK(read_options(nullptr, problem).max_dumps == 5);
-  CHECK(problem.variable == nullptr);
+  CHECK(read_options(nullptr, problems).max_dumps == 5);
+  CHECK(problems.empty());
 }
