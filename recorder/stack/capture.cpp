@@ -31,6 +31,7 @@ NativeStack without_own_frames(NativeStack stack) noexcept {
   }
   stack.truncated |= stack.count == 0 || stack.count > session::kMaxFrames;
   stack.count = std::min(stack.count, session::kMaxFrames);
+  stack.reused = std::min(stack.reused, stack.count);
   return stack;
 }
 
@@ -66,30 +67,37 @@ void start() noexcept {
 
 namespace {
 
-// The node of `words`, innermost first, below `root`. Nodes of the outer part that the thread's
-// last stack had too are taken over. *cut: the trie is full, and this is the longest known prefix.
-std::uint32_t intern_stack(InHook hook, NodeMemo& memo, std::uint32_t root,
-                           const std::uint64_t* words, std::uint32_t count, bool* cut) noexcept {
-  std::uint32_t known = memo.root == root ? memo.count : 0;
-  std::uint32_t node = root;
+// How many frames, the outermost, are known to be interned as they were. Python frames change
+// without a native one: where there are some, words are compared instead.
+std::uint32_t known_nodes(const NodeMemo& memo, std::uint32_t root,
+                          const NativeStack& native) noexcept {
+  return memo.all_native && memo.root == root ? std::min(native.reused, memo.count) : 0;
+}
+
+// The node of a stack below `root`: of its outermost frames `known` are the thread's last stack's,
+// then come `words`, innermost first. *full: the trie has no room, and this is the longest prefix.
+std::uint32_t intern_stack(InHook hook, NodeMemo& memo, std::uint32_t root, std::uint32_t known,
+                           const std::uint64_t* words, std::uint32_t count, bool* full) noexcept {
+  std::uint32_t comparable = memo.root == root ? memo.count : 0;
+  std::uint32_t node = known == 0 ? root : memo.nodes[known - 1];
   memo.root = root;
-  for (std::uint32_t i = 0; i < count; ++i) {
-    const std::uint64_t word = words[count - 1 - i];
-    if (i < known && memo.words[i] == word) {
+  for (std::uint32_t i = known; count > 0; ++i) {
+    const std::uint64_t word = words[--count];
+    if (i < comparable && memo.words[i] == word) {
       node = memo.nodes[i];
       continue;
     }
-    known = 0;
+    comparable = 0;
     const std::uint32_t next = intern(hook, node, word);
+    memo.count = i;
     if (next == 0) {
-      memo.count = i;
-      *cut = true;
+      *full = true;
       return node;
     }
     memo.words[i] = word;
     memo.nodes[i] = node = next;
+    memo.count = i + 1;
   }
-  memo.count = count;
   return node;
 }
 
@@ -103,8 +111,10 @@ std::uint32_t intern_stack(InHook hook, NodeMemo& memo, std::uint32_t root,
   const bool in_handler = native.truncated || holds_signal_frame(native);
   const std::uint32_t python =
       python_frames(hook, thread.python, session::kMaxFrames, &python_cut, in_handler);
+  const bool all_native = python == 0 && !native.truncated;
+  const std::uint32_t known = all_native ? known_nodes(thread.nodes, group, native) : 0;
   const std::uint32_t count =
-      merge(hook, native.frames, native.count, native.truncated, thread.python, python,
+      merge(hook, native.frames, native.count - known, native.truncated, thread.python, python,
             thread.merged, session::kMaxFrames, &merged_cut);
   const std::uint64_t cut = session::special_frame(session::SpecialFrame::truncated, 0);
   bool truncated = native.truncated || python_cut || merged_cut;
@@ -113,7 +123,8 @@ std::uint32_t intern_stack(InHook hook, NodeMemo& memo, std::uint32_t root,
     if (const std::uint32_t marked = intern(hook, root, cut); marked != 0) root = marked;
   }
   bool full = false;
-  std::uint32_t node = intern_stack(hook, thread.nodes, root, thread.merged, count, &full);
+  std::uint32_t node = intern_stack(hook, thread.nodes, root, known, thread.merged, count, &full);
+  thread.nodes.all_native = all_native;
   if (full) {  // a mark that more was there
     if (const std::uint32_t marked = intern(hook, node, cut); marked != 0) node = marked;
   }

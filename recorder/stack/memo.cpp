@@ -119,7 +119,7 @@ class Unwinding {
     memo_.count = kept + fresh_;
     memo_.reusable = kept;
     judge(memo_, outer, outer_matters, true);
-    return {outer - fresh_, memo_.count, false};
+    return {outer - fresh_, memo_.count, kept, false};
   }
 
   NativeStack replace(Step step) noexcept {
@@ -129,7 +129,7 @@ class Unwinding {
     memo_.reusable = 0;
     memo_.end_cell = walk_.end_cell();
     judge(memo_, end(), false, complete);
-    return {end() - fresh_, fresh_, !complete};
+    return {end() - fresh_, fresh_, 0, !complete};
   }
 
   const InHook hook_;

@@ -19,6 +19,7 @@ namespace oomrec::stack {
 struct NativeStack {
   NativeFrame* frames;  // innermost first; stand until the thread's next walk
   std::uint32_t count;
+  std::uint32_t reused;  // so many of them, the outermost, were taken over
   bool truncated;
 };
 

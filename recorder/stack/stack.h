@@ -69,6 +69,7 @@ struct NativeMemo {
 struct NodeMemo {
   std::uint32_t root;
   std::uint32_t count;
+  bool all_native;  // word i is that of native frame i, both counted from the outermost
   std::uint64_t words[session::kMaxFrames];
   std::uint32_t nodes[session::kMaxFrames];
 };

@@ -8,12 +8,14 @@
 
 #include <cstdlib>
 #include <cstring>
+#include <memory>
 #include <set>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "recorder/session/writer.h"
+#include "recorder/stack/memo.h"
 #include "recorder/stack/odd_frames.h"
 #include "recorder/stack/stack.h"
 #include "recorder/stack/unwind.h"
@@ -79,6 +81,52 @@ TEST_CASE("equal stacks are one node, and its chain ends in the thread's group")
   CHECK(session::special_of(frames.back()) == session::SpecialFrame::thread_group);
   CHECK(session::argument_of(frames.back()) == 11);
   CHECK(capture_at(3, group_named(13)) != *nodes.begin());
+}
+
+// Captures at the end of a random path, with the thread's memo and with none: one node or two?
+[[gnu::noinline]] bool same_with_and_without_memo(std::uint32_t group, ThreadStacks& no_memo) {
+  std::uint32_t nodes[2];
+  volatile unsigned both = 2;  // one loop, one call of capture()
+  for (unsigned i = 0; i < both; ++i)
+    nodes[i] = capture(kHook, i == 0 ? thread_stacks() : no_memo, group);
+  forget_thread(kHook, no_memo);
+  return nodes[0] == nodes[1];
+}
+bool wander(unsigned depth, unsigned path, std::uint32_t group, ThreadStacks& no_memo);
+template <unsigned kWay>
+[[gnu::noinline]] bool way(unsigned depth, unsigned path, std::uint32_t group, ThreadStacks& none) {
+  volatile char room[8 + 24 * kWay];
+  room[0] = static_cast<char>(path);
+  const bool same = wander(depth - 1, path / 4, group, none);
+  return same && room[0] == static_cast<char>(path);
+}
+bool wander(unsigned depth, unsigned path, std::uint32_t group, ThreadStacks& none) {
+  if (depth == 0) return same_with_and_without_memo(group, none);
+  switch (path % 4) {
+    case 0:
+      return way<0>(depth, path, group, none);
+    case 1:
+      return way<1>(depth, path, group, none);
+    case 2:
+      return way<1>(depth, path + 2, group, none);  // frames as large as the last one's
+    default:
+      return way<2>(depth, path, group, none);
+  }
+}
+
+TEST_CASE("a stack has the same node whatever its thread walked before") {
+  started();
+  const auto none = std::make_unique<ThreadStacks>();
+  const std::uint32_t groups[] = {group_named(29), group_named(31)};
+  unsigned random = 1;
+  unsigned different = 0;
+  for (unsigned round = 0; round < 3000; ++round) {
+    random = random * 1664525 + 1013904223;
+    const unsigned depth = 1 + (random >> 28);
+    if (round % 500 == 499) forget_memos();
+    different += !wander(depth, random >> 8, groups[round / 7 % 2], *none);
+  }
+  CHECK(different == 0);
 }
 
 TEST_CASE("a module is entered once, with its path and build-id") {
