@@ -13,6 +13,9 @@
 //   tid       the helper writes          (the kernel: CHILD_SETTID)
 //   kDataDone files are written, fsync and rename under way
 #include <linux/futex.h>
+#ifdef __SANITIZE_ADDRESS__
+#include <sanitizer/asan_interface.h>
+#endif
 #include <sched.h>
 #include <signal.h>
 #include <sys/syscall.h>
@@ -218,6 +221,13 @@ void run_on_stack(void* top, void* argument) noexcept {
         "xmm15", "memory", "cc");
 }
 
+// A helper that was killed leaves its frames behind: to AddressSanitizer they are still in use.
+void clear_stack([[maybe_unused]] Desk& desk) noexcept {
+#ifdef __SANITIZE_ADDRESS__
+  __asan_unpoison_memory_region(desk.stack, sizeof desk.stack);
+#endif
+}
+
 // Has the desk's work done, by a helper or in place: the helper's pid, or minus an errno when the
 // work is done.
 long start_work(Desk& desk) noexcept {
@@ -225,6 +235,7 @@ long start_work(Desk& desk) noexcept {
   std::uint64_t before = 0;
   sys::call(SYS_rt_sigprocmask, SIG_SETMASK, address(&all), address(&before), 8);
   desk.in_place = false;
+  clear_stack(desk);
   const long helper = clone_helper(desk.stack + sizeof desk.stack, &desk);
   if (helper < 0) {
     desk.in_place = true;
