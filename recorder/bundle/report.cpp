@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "recorder/bundle/demangle.h"
 #include "recorder/bundle/largest.h"
 #include "recorder/bundle/own_code.h"
 
@@ -17,10 +18,12 @@ struct Telling {
   std::uint64_t own_python = 0;  // the innermost line of the program's own
   std::uint64_t python = 0;      // the innermost of all
   std::uint64_t native = 0;      // the innermost outside of allocators and the C library
+  std::uint32_t node = 0;        // the stack they are of
 };
 
 Telling telling_frames(const View& view, std::uint32_t node) noexcept {
   Telling found;
+  found.node = node;
   view.walk(node, [&](std::uint64_t frame) {
     session::Code code{};
     session::Module module{};
@@ -98,7 +101,31 @@ const LineFigures* largest_line(const View& view, LargestLine& memory) noexcept 
   return largest;
 }
 
-// "train.py:31 make_batch", or "make_noise in libsound.so", or "libsound.so".
+// The innermost function of a module on a stack that it exports and that is its own: what is not
+// exported has no name in the process, and containers are compiled into whoever uses them. Without
+// such a one, the innermost exported at all; empty where there is none. Each look-up may be a pass
+// over the module's symbols.
+std::string_view own_function(InHook hook, const View& view, const Telling& found,
+                              const session::Module& module, ExportedName names,
+                              std::span<char> buffer) noexcept {
+  constexpr unsigned kMostLookUps = 16;
+  unsigned look_ups = 0;
+  std::uint64_t innermost = 0;
+  std::string_view own;
+  view.walk(found.node, [&](std::uint64_t frame) {
+    const bool in_module = session::kind_of(frame) == FrameKind::native &&
+                           session::module_of(frame) == session::module_of(found.native);
+    if (!in_module || !own.empty() || ++look_ups > kMostLookUps) return;
+    const std::string_view name = exported_name(hook, names, module, frame, buffer);
+    if (name.empty()) return;
+    if (!is_standard_library(name)) own = name;
+    if (innermost == 0) innermost = frame;
+  });
+  return own.empty() && innermost != 0 ? exported_name(hook, names, module, innermost, buffer)
+                                       : own;
+}
+
+// ", train.py:31 make_batch", or ", make_noise in libsound.so", or " from libsound.so".
 void add_place(InHook hook, Text& text, const View& view, const Telling& found, ExportedName names,
                std::span<char> buffer) noexcept {
   const std::uint64_t python = found.own_python != 0 ? found.own_python : found.python;
@@ -110,8 +137,13 @@ void add_place(InHook hook, Text& text, const View& view, const Telling& found, 
     text.add(' ').add(view.string(code.name));
   } else if (found.native != 0 &&
              view.read(TableId::modules, session::module_of(found.native), module)) {
-    const std::string_view name = exported_name(hook, names, module, found.native, buffer);
-    text.add(", ").add(name).add(name.empty() ? "" : " in ");
+    const std::string_view name = own_function(hook, view, found, module, names, buffer);
+    char readable[256];
+    if (name.empty()) {
+      text.add(" from ");
+    } else {
+      text.add(", ").add(demangled(name, readable)).add(" in ");
+    }
     text.add(base_name(view.string(module.path)));
   }
 }

@@ -7,6 +7,7 @@
 #include <memory>
 #include <string>
 
+#include "recorder/bundle/demangle.h"
 #include "recorder/bundle/own_code.h"
 #include "tests/unit/bundle/session_image.h"
 
@@ -19,6 +20,8 @@ using session::TableId;
 namespace {
 
 struct Reported : SessionImage {
+  ExportedName names = nullptr;
+
   std::uint64_t python(std::string_view path, std::string_view function, std::uint32_t line) {
     const session::StringId file = string(path);
     const session::StringId name = string(function);
@@ -32,7 +35,9 @@ struct Reported : SessionImage {
     char buffer[2048];
     Text text{buffer, sizeof buffer};
     const auto work = std::make_unique<Workspace>();
-    report_failure(OutsideHooks::in_hook(), text, view(), {}, {}, *work);
+    Cause cause;
+    cause.exported_name = names;
+    report_failure(OutsideHooks::in_hook(), text, view(), cause, {}, *work);
     const std::string report{text.view()};
     const auto begin = report.find("largest holder: ");
     if (begin == std::string::npos) return {};
@@ -59,7 +64,7 @@ TEST_CASE("the largest holder is told by the innermost line of the program's own
     const auto module = session.module("/opt/libsound.so");
     session.holder(session.stack({session::native_frame(module, 64, false, false)}), Space::heap,
                    5 << 20, 1);
-    CHECK(session.holder_line() == "5.0 MiB in 1 block, libsound.so");
+    CHECK(session.holder_line() == "5.0 MiB in 1 block from libsound.so");
   }
 }
 
@@ -87,6 +92,84 @@ TEST_CASE("the largest holder is all that a line holds, in one space") {
     for (const std::uint64_t blocks : {1u, 2u})
       session.holder(session.stack({through(16)}), Space::heap, 6 << 20, blocks);
     CHECK(session.holder_line() == "about 7.0 MiB in 5 blocks, train.py:7 keep");
+  }
+}
+
+namespace {
+
+// The names that a module exports, by the offset of its code.
+bool name_of_sound(InHook, std::uint64_t start, std::uint64_t pc, char* name,
+                   std::size_t capacity) noexcept {
+  Text text{name, capacity};
+  switch (pc - start) {
+    case 100:
+      text.add("_ZNSt6vectorIdSaIdEE17_M_default_appendEm");
+      return true;
+    case 300:
+      text.add("_ZN5sound5Model4growEm");
+      return true;
+    case 400:
+      text.add("main_loop");
+      return true;
+    default:
+      return false;
+  }
+}
+
+}  // namespace
+
+TEST_CASE(
+    "a native holder is told by the innermost function that has a name and is no container's") {
+  Reported session;
+  session.names = name_of_sound;
+  const auto module = session.module("/opt/libsound.so");
+  const auto at = [&](std::uint64_t offset) {
+    return session::native_frame(module, offset, true, false);
+  };
+  std::uint64_t bytes = std::uint64_t{1} << 20;
+  const auto told = [&](std::initializer_list<std::uint64_t> frames) {
+    bytes += std::uint64_t{1} << 20;
+    session.holder(session.stack(frames), Space::heap, bytes, 1);
+    const std::string line = session.holder_line();
+    return line.substr(line.find("block") + 5);
+  };
+  CHECK(told({at(400), at(300), at(200), at(100)}) == ", sound::Model::grow in libsound.so");
+  CHECK(told({at(400), at(200)}) == ", main_loop in libsound.so");
+  CHECK(told({at(200), at(100)}) == ", std::vector::_M_default_append in libsound.so");
+  CHECK(told({at(200), at(500)}) == " from libsound.so");
+}
+
+TEST_CASE("a C++ symbol is read as far as its parameters, or stays as it is") {
+  constexpr std::pair<const char*, const char*> kRows[] = {
+      {"main", "main"},
+      {"_Z10load_tablem", "load_table"},
+      {"_ZN5train5Model4growEm", "train::Model::grow"},
+      {"_ZNK5train5Model4sizeEv", "train::Model::size"},
+      {"_ZN5train5ModelC2ERKS0_", "train::Model::Model"},
+      {"_ZN5train5ModelD1Ev", "train::Model::~Model"},
+      {"_ZN12_GLOBAL__N_14growEv", "(anonymous namespace)::grow"},
+      {"_ZN5train5StackIiLi4EE4pushERKi", "train::Stack::push"},
+      {"_ZN5train5StackISt6vectorIiSaIiEELb1EE4pushEv", "train::Stack::push"},
+      {"_Z4fillISt6vectorIdSaIdEEEvRT_m", "fill"},
+      {"_ZSt4moveIRiEONSt16remove_referenceIT_E4typeEOS2_", "std::move"},
+      {"_ZNSt6vectorIdSaIdEE17_M_default_appendEm", "std::vector::_M_default_append"},
+      {"_ZN5train5ModelclEv", "train::Model::operator()"},
+      {"_ZN4load5tableB5cxx11Ev", "load::table"},
+      {"_ZZ4mainENKUlvE_clEv", "_ZZ4mainENKUlvE_clEv"},
+      {"_ZN3fooS1_E", "_ZN3fooS1_E"},
+      {"_ZN99foo", "_ZN99foo"},
+      {"_ZN99999999999999999999999foo", "_ZN99999999999999999999999foo"},
+      {"_ZN3fooI", "_ZN3fooI"},
+      {"_ZNE", "_ZNE"},
+      {"_Z", "_Z"},
+  };
+  char buffer[128];
+  for (const auto& [symbol, name] : kRows) {
+    CAPTURE(symbol);
+    CHECK(std::string{demangled(symbol, buffer)} == name);
+    // Cut anywhere it is no more than odd.
+    for (std::size_t bytes = 0; bytes < std::string_view{symbol}.size(); ++bytes)
+      CHECK(demangled(std::string_view{symbol}.substr(0, bytes), buffer).size() <= 127);
   }
 }
 
