@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "recorder/system/files.h"
+#include "tools/allocator.h"
 #include "tools/commands.h"
 #include "tools/text.h"
 
@@ -104,6 +105,7 @@ int report(std::string_view name, Exit exit, std::string_view what_happened,
 
 int main(int count, char** arguments) {
   using namespace oomrec::tools;
+  main_begins();
   std::string name = "oomrec";
   oomrec::system::read_roots(environ);
   try {
@@ -111,11 +113,9 @@ int main(int count, char** arguments) {
   } catch (const Error& error) {
     return report(name, error.code(), error.what(), error.what_to_do());
   } catch (const std::bad_alloc&) {
-    return report(
-        name, Exit::bad_input, "there is not enough memory to read this recording",
-        "Raise the limit that this shell has (ulimit -v), or read it on a larger machine.");
+    return report(name, failed(), "there is not enough memory for this",
+                  "Raise the limit that this shell has (ulimit -v), or do it on a larger machine.");
   } catch (const std::exception& error) {
-    return report(name, Exit::bad_input, error.what(),
-                  "`oomrec COMMAND --help` shows how it is used.");
+    return report(name, failed(), error.what(), "`oomrec COMMAND --help` shows how it is used.");
   }
 }

@@ -161,3 +161,22 @@ def test_colour_only_on_a_terminal(oomrec, build_dir):
     assert b"\x1b[" in printed_on_terminal(command, environment)
     assert b"\x1b[" not in printed_on_terminal(command, {**environment, "NO_COLOR": "1"})
     assert "\x1b[" not in oomrec("info", "--", "true").stdout
+
+
+@pytest.mark.parametrize("command, exit_code", [("ls", 2), ("--version", 2), ("run -- true", 125)])
+def test_too_little_address_space_is_one_clear_line(oomrec, tmp_path, command, exit_code):
+    """From where the loader can begin it to where it works: a line or the work, never an abort."""
+    told = 0
+    for limit_kib in range(16_000, 104_000, 4_000):
+        run = subprocess.run(
+            ["sh", "-c", f'ulimit -v {limit_kib}; exec "$0" {command}', oomrec._prefix[0]],
+            cwd=tmp_path,
+            env=oomrec.environment,
+            capture_output=True,
+            text=True,
+        )
+        if run.returncode == 127 and "shared libraries" in run.stderr:
+            continue  # the loader's own words
+        assert run.returncode in (0, 1, exit_code), (limit_kib, run)
+        told += "there is not enough memory" in run.stderr
+    assert told > 2 and run.returncode in (0, 1)
