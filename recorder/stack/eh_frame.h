@@ -1,0 +1,33 @@
+// Where the call frame information of an address stands: the sorted table of .eh_frame_hdr, the FDE
+// it names, and that one's CIE (LSB, "Exception Frames").
+#pragma once
+
+#include <cstdint>
+
+#include "recorder/stack/dwarf_reader.h"
+#include "recorder/stack/modules.h"
+
+namespace oomrec::stack {
+
+// DWARF's numbers of the registers we follow.
+inline constexpr std::uint64_t kBp = 6, kSp = 7, kPc = 16;
+
+// One FDE with its CIE.
+struct FrameEntry {
+  std::uint64_t start = 0;
+  std::uint64_t bytes = 0;
+  std::uint64_t code_alignment = 0;
+  std::int64_t data_alignment = 0;
+  std::uint64_t return_register = 0;
+  std::uint8_t pointer_encoding = 0;
+  bool signal = false;
+  DwarfReader initial{};
+  DwarfReader program{};
+};
+
+enum class Found : std::uint8_t { nothing, entry, not_understood };
+
+// The FDE that covers `address`. Every byte is read inside the segment that holds it.
+Found find_entry(const KnownModule& module, std::uint64_t address, FrameEntry& entry) noexcept;
+
+}  // namespace oomrec::stack
