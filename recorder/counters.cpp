@@ -32,7 +32,7 @@ void raise_peak(SpaceTotals& totals, std::int64_t live) noexcept {
   }
 }
 
-void count_unlaned(Space space, const Delta& delta) noexcept {
+void count_unlaned(Space space, Delta delta) noexcept {
   add_delta(
       g_state.unlaned[static_cast<std::size_t>(space)], delta,
       [](auto& word, std::uint64_t by) noexcept { word.fetch_add(by, std::memory_order_relaxed); });

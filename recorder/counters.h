@@ -45,8 +45,9 @@ void publish(InHook, ThreadState&, Space) noexcept;
 // `live` more bytes are in a space's total: raises peak and step.
 void raise_peak(session::SpaceTotals&, std::int64_t live) noexcept;
 
-// Counts where no lane is at hand: slower, shared.
-void count_unlaned(Space, const Delta&) noexcept;
+// Counts where no lane is at hand: slower, shared. By value: a reference would keep the Delta of
+// the fast way in memory.
+void count_unlaned(Space, Delta) noexcept;
 
 // What was counted without a lane becomes this lane's.
 void fold_unlaned(InHook, ThreadState&) noexcept;

@@ -86,6 +86,26 @@ void let_go_inherited(InHook hook, Space space, std::uint64_t usable_bytes) noex
   }
 }
 
+// The block at released.address, if one is recorded there, is let go; tells what it was.
+[[gnu::noinline]] void forget_block(InHook hook, ThreadState& thread, Space space, Api api,
+                                    Released& released) noexcept {
+  live::Block block;
+  if (g_state.blocks.may_hold(released.address) &&
+      g_state.blocks.remove(hook, released.address, block)) {
+    let_go(hook, block);
+    released.bytes = block.bytes;
+    released.holder = block.holder;
+    released.weight = block.weight;
+    released.birth_s = block.birth_s;
+    if (released.usable_bytes == 0) released.usable_bytes = block.bytes;
+  }
+  if (released.weight == 0) let_go_inherited(hook, space, released.usable_bytes);
+  if (released.weight == 0 && !exact()) return;
+  maybe_read_clock(hook, thread);
+  tally(thread, api, released.bytes, released.weight != 0 ? released.weight : 1, false);
+  append_event(thread, EventKind::free, space, api, released.address, released.bytes, 0);
+}
+
 // --- Mappings -----------------------------------------------------------------------------------
 
 bool anonymous(const Mapping& mapping) noexcept {
@@ -146,10 +166,13 @@ bool admits(InHook hook, Space, std::uint64_t bytes) noexcept {
 
 void on_allocate(InHook hook, const Block& block) noexcept {
   if (phase() == Phase::off) return;
-  ThreadState* const thread = thread_for(hook, block.bytes);
+  ThreadState* thread = current_thread(hook);
+  if (thread == nullptr) [[unlikely]]
+    thread = thread_for(hook, block.bytes);
   if (thread != nullptr) [[likely]] {
     const Share share = share_of(*thread, block.bytes);
-    if (share.weight != 0) record_block(hook, *thread, block, share);
+    if (share.weight != 0) [[unlikely]]
+      record_block(hook, *thread, block, share);
   }
   const std::uint64_t usable = block.usable_bytes != 0 ? block.usable_bytes : block.bytes;
   count(hook, thread, block.space, {block.bytes, 1, 0, usable, 0});
@@ -162,23 +185,10 @@ Released on_free(InHook hook, Space space, Api api, std::uint64_t address,
   ThreadState* const thread = current_thread(hook);
   released.address = address;
   released.usable_bytes = usable_bytes;
-  if (thread != nullptr && g_state.blocks.may_hold(address)) {
-    live::Block block;
-    if (g_state.blocks.remove(hook, address, block)) {
-      let_go(hook, block);
-      released.bytes = block.bytes;
-      released.holder = block.holder;
-      released.weight = block.weight;
-      released.birth_s = block.birth_s;
-      if (usable_bytes == 0) released.usable_bytes = block.bytes;
-    }
-  }
-  if (thread != nullptr && released.weight == 0) let_go_inherited(hook, space, usable_bytes);
-  if (thread != nullptr && (released.weight != 0 || exact())) {
-    maybe_read_clock(hook, *thread);
-    tally(*thread, api, released.bytes, released.weight != 0 ? released.weight : 1, false);
-    append_event(*thread, EventKind::free, space, api, address, released.bytes, 0);
-  }
+  const bool unknown = thread == nullptr || (!exact() && !g_state.blocks.may_hold(address) &&
+                                             g_state.inherited_holder == 0);
+  if (!unknown) [[unlikely]]
+    forget_block(hook, *thread, space, api, released);
   count(hook, thread, space, {0, 0, 1, 0, released.usable_bytes});
   return released;
 }
