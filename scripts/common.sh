@@ -55,6 +55,26 @@ need_packages() {
   quietly "installing$missing" install_now $missing
 }
 
+# need_venv BUILD: sets $venv to the build folder's Python environment, made when it is missing.
+need_venv() {
+  venv=$1/venv
+  [ -x "$venv/bin/pip" ] || quietly "making $venv" /usr/bin/python3 -m venv "$venv"
+}
+
+# need_modules MODULE[==RELEASE]…: installs those that $venv lacks. False when one is not to be had.
+need_modules() {
+  modules_lack=
+  for module in "$@"; do
+    "$venv/bin/python" -c "import ${module%%=*}" 2> /dev/null && continue
+    quietly "installing $module" timeout 300 "$venv/bin/pip" install -q "$module" ||
+      modules_lack="$modules_lack $module"
+  done
+  [ -z "$modules_lack" ] || { say "not to be had:$modules_lack"; return 1; }
+}
+
+# The CPU's torch only: the usual one brings gigabytes of CUDA.
+torch=torch==2.13.0+cpu
+
 # The distribution's own tools: wrappers of Python version managers often stand before them.
 meson=/usr/bin/meson
 [ -x "$meson" ] || meson=meson

@@ -1,0 +1,204 @@
+"""Measures what recorders cost: every workload with each of them, in interleaved rounds.
+
+scripts/bench builds what this runs and starts it; this writes results.json, table.md and
+overhead.svg into a folder, and prints the tables.
+"""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import json
+import os
+import platform
+import sys
+import tempfile
+from pathlib import Path
+
+import figures
+import measure
+import plot
+import tables
+from recorders import Recorder, recorders
+from workloads import Workload, workloads
+
+OUR_TIMEOUT_S = 300
+PEER_TIMEOUT_S = 60
+SLOW_S = 10  # of CPU time: a peer that needs more for one run runs once
+
+
+def arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="scripts/bench", add_help=False)
+    parser.add_argument("--build", type=Path, required=True)
+    parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--only", action="append", default=[])
+    parser.add_argument("--without-peers", action="store_true")
+    parser.add_argument("--rounds", type=int, default=0)
+    parser.add_argument("--peer-rounds", type=int, default=0)
+    parser.add_argument("--results", type=Path)
+    return parser.parse_args()
+
+
+def clean_environment() -> dict[str, str]:
+    """The machine's own, without what changes programs or recorders."""
+    prefixes = ("OOMREC_", "LD_", "PYTHON", "MALLOC_", "HEAPPROFILE", "DEBUGINFOD_")
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(prefixes)}
+    return {**kept, "LC_ALL": "C.UTF-8"}
+
+
+def machine() -> dict:
+    """The machine in words that say what matters, and nothing of whose it is."""
+    cpu = memory_gib = ""
+    for line in Path("/proc/cpuinfo").read_text().splitlines():
+        if line.startswith("model name"):
+            cpu = line.partition(": ")[2]
+    for line in Path("/proc/meminfo").read_text().splitlines():
+        if line.startswith("MemTotal:"):
+            memory_gib = round(int(line.split()[1]) / 1024**2)
+    virtual = any("hypervisor" in line for line in Path("/proc/cpuinfo").read_text().splitlines())
+    return {
+        "cores": os.cpu_count(),
+        "cpu": cpu,
+        "virtual": virtual,
+        "memory_gib": memory_gib,
+        "kernel": platform.release().partition("-")[0],
+        "libc": " ".join(platform.libc_ver()),
+        "python": platform.python_version(),
+    }
+
+
+def figure_of(workload: Workload, used: measure.Used) -> float:
+    if workload.printed:
+        return float(used.printed)
+    return used.cpu_s * (1000 if workload.unit == "ms" else 1)
+
+
+def run_once(workload: Workload, recorder: Recorder, base: dict[str, str], result: dict) -> None:
+    """Adds one figure to the result, or says there why none is to be had."""
+    starts = []
+    for _ in range(workload.starts):
+        with tempfile.TemporaryDirectory(prefix="oomrec-bench-") as name:
+            folder = Path(name)
+            used = measure.run(
+                recorder.command(workload.command, folder),
+                {**base, **workload.environment, **recorder.environment(folder)},
+                folder,
+                OUR_TIMEOUT_S if recorder.ours or recorder.name == "none" else PEER_TIMEOUT_S,
+            )
+        if used.stopped:
+            result["stopped_cpu_s"] = used.cpu_s
+            return
+        try:
+            if used.exit_code != 0:
+                raise ValueError(f"exit code {used.exit_code}")
+            starts.append((figure_of(workload, used), used))
+        except ValueError as error:
+            result["problem"] = f"{error}: {used.complaint[:200]}"
+            return
+    result["figures"].append(sum(figure for figure, _ in starts) / len(starts))
+    result["cpu_s"].append(sum(used.cpu_s for _, used in starts) / len(starts))
+    result["rss_mib"].append(starts[-1][1].rss_mib)
+
+
+def goes_on(recorder: Recorder, result: dict, round_number: int, peer_rounds: int) -> bool:
+    if result["problem"] or result["stopped_cpu_s"]:
+        return False
+    if recorder.ours or recorder.name == "none":
+        return True
+    slow = any(cpu_s > SLOW_S for cpu_s in result["cpu_s"])
+    return round_number < peer_rounds and not slow
+
+
+def measure_workload(
+    workload: Workload, usable: list[Recorder], base: dict, rounds: int, peer_rounds: int
+):
+    results = {
+        recorder.name: {"figures": [], "cpu_s": [], "rss_mib": [], "stopped_cpu_s": None, "problem": None}
+        for recorder in usable
+        if recorder.takes(workload)
+    }  # fmt: skip
+    spare = {"figures": [], "cpu_s": [], "rss_mib": []}
+    run_once(workload, usable[0], base, spare)  # files come into the page cache
+    for number in range(rounds):
+        taking = [recorder for recorder in usable if recorder.name in results]
+        turn = number % len(taking)
+        for recorder in taking[turn:] + taking[:turn]:
+            result = results[recorder.name]
+            if goes_on(recorder, result, number, peer_rounds):
+                run_once(workload, recorder, base, result)
+    return {
+        "name": workload.name,
+        "group": workload.group,
+        "title": workload.title,
+        "unit": workload.unit,
+        "goals": workload.goals,
+        "results": results,
+    }
+
+
+def measure_all(options: argparse.Namespace, scratch: Path) -> dict:
+    base = clean_environment()
+    python = str(options.build / "venv" / "bin" / "python")
+    known = workloads(options.build, scratch, options.quick)
+    chosen = [
+        one for one in known if not options.only or {one.name, one.group} & set(options.only)
+    ]  # fmt: skip
+    if not chosen:
+        groups = dict.fromkeys(one.group for one in known)
+        sys.exit(f"scripts/bench: no such workload\n  --only takes one of: {' '.join(groups)}")
+    usable, described = [], []
+    for recorder in recorders(options.build, not options.without_peers):
+        problem = recorder.problem(scratch, base, python)
+        described.append({"name": recorder.name, "title": recorder.title, "problem": problem})
+        if problem is None:
+            usable.append(recorder)
+        else:
+            print(f"skipped: {recorder.title}: {problem}", flush=True)
+    rounds = options.rounds or (3 if options.quick else 7)
+    peer_rounds = options.peer_rounds or (1 if options.quick else 3)
+    measured = []
+    for workload in chosen:
+        print(f"measuring {workload.name}: {workload.title}", flush=True)
+        if workload.is_python and not Path(python).exists():
+            print(
+                "  skipped: there is no build/venv; scripts/bench without --without-peers makes it"
+            )
+            continue
+        measured.append(measure_workload(workload, usable, base, rounds, peer_rounds))
+        for name, result in measured[-1]["results"].items():
+            if result["problem"]:
+                print(f"  {name}: {result['problem']}", flush=True)
+    for workload in measured:
+        for name, result in workload["results"].items():
+            result["summary"] = figures.summary(workload, name)
+    return {
+        "schema_version": 1,
+        "date_utc": datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%d"),
+        "quick": options.quick,
+        "rounds": rounds,
+        "peer_rounds": 0 if options.without_peers else peer_rounds,
+        "machine": machine(),
+        "recorders": described,
+        "workloads": measured,
+    }
+
+
+def main() -> None:
+    options = arguments()
+    options.build = options.build.resolve()
+    options.out.mkdir(parents=True, exist_ok=True)
+    measure.adopt_orphans()
+    if options.results:
+        results = json.loads(options.results.read_text())
+    else:
+        with tempfile.TemporaryDirectory(prefix="oomrec-bench-") as scratch:
+            results = measure_all(options, Path(scratch))
+        (options.out / "results.json").write_text(json.dumps(results, indent=1) + "\n")
+    text = tables.all_tables(results)
+    (options.out / "table.md").write_text(text)
+    (options.out / "overhead.svg").write_text(plot.svg(results))
+    print(f"\n{text}\nwritten: {options.out}/results.json, table.md, overhead.svg")
+
+
+main()

@@ -1,0 +1,93 @@
+"""From the figures of single runs to medians, ratios, added costs, and whether a goal is reached."""
+
+from __future__ import annotations
+
+from statistics import median
+
+
+def summary(workload: dict, recorder: str) -> dict | None:
+    """What a recorder costs in a workload, as stored in results.json; None where it was not run.
+
+    Ratio and added cost are medians over the rounds: within a round both runs met the same machine.
+    """
+    result = workload["results"].get(recorder)
+    plain = workload["results"]["none"]
+    if result is None or not result["figures"]:
+        return None
+    pairs = list(zip(result["figures"], plain["figures"]))
+    memory = [mib for mib in result["rss_mib"] if mib is not None]
+    plain_memory = [mib for mib in plain["rss_mib"] if mib is not None]
+    ratios = [with_it / alone for with_it, alone in pairs]
+    return {
+        "median": median(result["figures"]),
+        "spread_percent": 100 * (max(result["figures"]) / min(result["figures"]) - 1),
+        "ratio": median(ratios),
+        "ratio_low": min(ratios),
+        "ratio_high": max(ratios),
+        "added": median(with_it - alone for with_it, alone in pairs),
+        "added_mib": median(memory) - median(plain_memory) if memory and plain_memory else None,
+        "runs": len(result["figures"]),
+    }
+
+
+def goal_verdicts(workloads: list[dict], workload: dict, mode: str) -> list[tuple[str, bool]]:
+    """Each goal of one of our modes in words, and whether it is reached, to the digits printed."""
+    own = summary(workload, mode)
+    if own is None:
+        return []
+    verdicts = []
+    for kind, bound in workload["goals"].get(mode, {}).items():
+        if kind == "ratio":
+            verdicts.append((f"≤ {bound:.2f}", round(own["ratio"], 2) <= bound))
+        elif kind == "added":
+            verdicts.append((f"≤ {bound} {workload['unit']}", round(own["added"], 1) <= bound))
+        elif kind == "added_mib" and own["added_mib"] is not None:
+            verdicts.append((f"≤ {bound} MiB", round(own["added_mib"]) <= bound))
+        elif kind == "like":
+            other = next((one for one in workloads if one["name"] == bound), None)
+            added = other and summary(other, mode)
+            if added:
+                reached = own["added"] <= 1.15 * added["added"]
+                verdicts.append((f"≤ 1.15 × {bound}'s", reached))
+    return verdicts
+
+
+# How many times less than a peer each of our modes is to add.
+PEER_GOALS = {
+    "heaptrack": {"sampled": 20, "exact": 8},
+    "memray-native": {"sampled": 20, "exact": 8},
+    "memray": {"sampled": 15, "exact": 4},
+    "fil": {"sampled": 8, "exact": 2},
+}
+
+
+def times_less(workload: dict, mode: str, peer: str) -> tuple[float | None, bool] | None:
+    """How many times less a mode adds than a peer, and whether that reaches the goal.
+
+    No number where the mode adds nothing that could be measured: then it is reached.
+    """
+    own = summary(workload, mode)
+    added = peer_added(workload, peer)
+    if own is None or added is None or added <= 0:
+        return None
+    if own["added"] <= 0:
+        return None, True
+    times = added / own["added"]
+    return times, times >= PEER_GOALS[peer][mode]
+
+
+def peer_added(workload: dict, peer: str) -> float | None:
+    """What a peer adds, in the workload's unit; where it was stopped, what it had added by then."""
+    if peer not in workload["results"]:
+        return None
+    own = summary(workload, peer)
+    if own:
+        return own["added"]
+    ratio = stopped_ratio(workload, peer)
+    return ratio and (ratio - 1) * summary(workload, "none")["median"]
+
+
+def stopped_ratio(workload: dict, recorder: str) -> float | None:
+    """The CPU time it had used when it was stopped, as a ratio: it would have been more."""
+    stopped_cpu_s = workload["results"][recorder]["stopped_cpu_s"]
+    return stopped_cpu_s and stopped_cpu_s / median(workload["results"]["none"]["cpu_s"])

@@ -1,0 +1,97 @@
+"""Runs one command and says what it used: CPU time of all its processes, and resident memory."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import os
+import resource
+import select
+import signal
+import subprocess
+import tempfile
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+PR_SET_CHILD_SUBREAPER = 36
+
+
+@dataclass
+class Used:
+    cpu_s: float  # user and system, of the program and of whatever it started
+    rss_mib: float | None  # of its largest process, at its largest; None: too small to be told
+    exit_code: int
+    stopped: bool  # it ran into its timeout
+    printed: str
+    complaint: str  # the last line on stderr
+
+
+def adopt_orphans() -> None:
+    """A recorder's second process may outlive its first: it becomes ours, and so does its time."""
+    ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+
+
+def run(command: list[str], environment: dict[str, str], folder: Path, timeout_s: float) -> Used:
+    """Runs the command to its end, or to its timeout; none of its processes is left behind."""
+    deadline = time.monotonic() + timeout_s
+    with tempfile.TemporaryFile() as stdout, tempfile.TemporaryFile() as stderr:
+        process = subprocess.Popen(
+            command, cwd=folder, env=environment, stdin=subprocess.DEVNULL, stdout=stdout,
+            stderr=stderr, start_new_session=True,
+        )  # fmt: skip
+        stopped = not ended_by(process.pid, deadline)
+        if stopped:
+            kill_group(process.pid)
+        _, status, usage = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+        cpu_s, rss_kib = usage.ru_utime + usage.ru_stime, usage.ru_maxrss
+        for orphan in reap_orphans(process.pid, deadline):
+            cpu_s += orphan.ru_utime + orphan.ru_stime
+            rss_kib = max(rss_kib, orphan.ru_maxrss)
+        # The kernel counts what a process was before its exec: a copy of this one.
+        rss_mib = rss_kib / 1024 if rss_kib > 1.1 * own_rss_kib() else None
+        return Used(
+            cpu_s, rss_mib, process.returncode, stopped, last_line(stdout), last_line(stderr)
+        )
+
+
+def ended_by(pid: int, deadline: float) -> bool:
+    ends = os.pidfd_open(pid)
+    try:
+        waiting = select.poll()
+        waiting.register(ends, select.POLLIN)
+        return bool(waiting.poll(max(0, deadline - time.monotonic()) * 1000))
+    finally:
+        os.close(ends)
+
+
+def reap_orphans(group: int, deadline: float):
+    """The usage of each process that the program left behind, when it has ended."""
+    while True:
+        try:
+            pid, _, usage = os.wait4(-1, os.WNOHANG)
+        except ChildProcessError:
+            return
+        if pid != 0:
+            yield usage
+        elif time.monotonic() > deadline:
+            kill_group(group)
+            deadline += 5
+        else:
+            time.sleep(0.01)
+
+
+def own_rss_kib() -> int:
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+
+
+def kill_group(group: int) -> None:
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(group, signal.SIGKILL)
+
+
+def last_line(stream) -> str:
+    stream.seek(0)
+    lines = stream.read().decode(errors="replace").strip().splitlines()
+    return lines[-1] if lines else ""

@@ -1,0 +1,143 @@
+"""The tables, as Markdown that reads well on a terminal too."""
+
+from __future__ import annotations
+
+from figures import PEER_GOALS, goal_verdicts, stopped_ratio, summary, times_less
+
+MODES = ("sampled", "exact")
+
+
+def all_tables(results: dict) -> str:
+    parts = ["### What oomrec costs\n", own_table(results)]
+    present = {name for workload in results["workloads"] for name in workload["results"]}
+    peers = [one for one in results["recorders"] if one["name"] in present - {"none", *MODES}]
+    if peers:
+        parts += ["\n### Beside its peers\n", peer_table(results, peers)]
+        compared = [one for one in peers if one["name"] in PEER_GOALS]
+        if compared:
+            parts += [
+                "\n### Time added by peers, as a multiple of ours\n",
+                times_table(results, compared),
+            ]
+    return "\n".join(parts) + "\n" + said_once(results)
+
+
+def own_table(results: dict) -> str:
+    rows = [["workload", "mode", "alone", "with", "spread", "ratio", "added", "memory", "goal", ""]]
+    for workload in results["workloads"]:
+        unit = workload["unit"]
+        for mode in MODES:
+            own, alone = summary(workload, mode), summary(workload, "none")
+            if own is None or alone is None:
+                problem = workload["results"].get(mode, {}).get("problem") or "not measured"
+                rows.append([workload["title"], mode, "", problem, "", "", "", "", "", ""])
+                continue
+            verdicts = goal_verdicts(results["workloads"], workload, mode)
+            rows.append(
+                [
+                    workload["title"] if mode == MODES[0] else "",
+                    mode,
+                    amount(alone["median"], unit),
+                    amount(own["median"], unit),
+                    f"{own['spread_percent']:.0f} %",
+                    f"{own['ratio']:.2f}",
+                    amount(own["added"], unit, sign=True),
+                    "" if own["added_mib"] is None else f"{own['added_mib']:+.0f} MiB",
+                    ", ".join(words for words, _ in verdicts),
+                    ", ".join("reached" if reached else "**missed**" for _, reached in verdicts),
+                ]
+            )
+    return aligned(rows)
+
+
+def peer_table(results: dict, peers: list[dict]) -> str:
+    columns = [*MODES, *(one["name"] for one in peers)]
+    titles = {one["name"]: one["title"] for one in results["recorders"]}
+    rows = [["workload", "alone", *(titles[name] for name in columns)]]
+    for workload in results["workloads"]:
+        alone = amount(summary(workload, "none")["median"], workload["unit"])
+        rows.append([workload["title"], alone, *(peer_cell(workload, name) for name in columns)])
+    return aligned(rows)
+
+
+def peer_cell(workload: dict, name: str) -> str:
+    result = workload["results"].get(name)
+    if result is None:
+        return ""
+    own = summary(workload, name)
+    if own is None:
+        return f"> {stopped_ratio(workload, name):.0f} ×" if result["stopped_cpu_s"] else "fails"
+    if workload["unit"] == "s":
+        return f"{own['ratio']:.2f}"
+    return amount(own["added"], workload["unit"], sign=True)
+
+
+def times_table(results: dict, peers: list[dict]) -> str:
+    rows = [["workload", *(f"{one['title']}: {mode}" for one in peers for mode in MODES)]]
+    for workload in results["workloads"]:
+        cells = [times_cell(workload, mode, one["name"]) for one in peers for mode in MODES]
+        if any(cells):
+            rows.append([workload["title"], *cells])
+    bounds = (f"≥ {PEER_GOALS[one['name']][mode]}" for one in peers for mode in MODES)
+    rows.insert(1, ["goal", *bounds])
+    return aligned(rows)
+
+
+def times_cell(workload: dict, mode: str, peer: str) -> str:
+    compared = times_less(workload, mode, peer)
+    if compared is None:
+        return ""
+    times, reached = compared
+    stopped = "> " if workload["results"][peer]["stopped_cpu_s"] else ""
+    if times is None:
+        return "adds nothing"
+    digits = f"{times:.0f}" if times >= 10 else f"{times:.1f}"
+    return f"{stopped}{digits}" if reached else f"**{stopped}{digits}**"
+
+
+def said_once(results: dict) -> str:
+    about = results["machine"]
+    kind = "virtual machine" if about["virtual"] else "machine"
+    lines = [
+        f"Measured on {results['date_utc']}: {about['cores']} cores of a {kind} ({about['cpu']}), "
+        f"{about['memory_gib']} GiB, Linux {about['kernel']}, {about['libc']}, "
+        f"Python {about['python']}. {rounds_in_words(results)}."
+    ]
+    lines += [
+        f"Skipped: {one['title']}: {one['problem']}."
+        for one in results["recorders"]
+        if one["problem"]
+    ]
+    for workload in results["workloads"]:
+        lines += [
+            f"Failed: {name} in {workload['name']}: {result['problem']}."
+            for name, result in workload["results"].items()
+            if result["problem"]
+        ]
+    return "\n" + "\n".join(lines) + "\n"
+
+
+def rounds_in_words(results: dict) -> str:
+    words = f"{results['rounds']} interleaved rounds"
+    if results["peer_rounds"]:
+        words += (
+            f", peers in {results['peer_rounds']} of them (one run where it takes more than 10 s)"
+        )
+    return words + ("; a quick run: not to be quoted" if results["quick"] else "")
+
+
+def amount(value: float, unit: str, sign: bool = False) -> str:
+    digits = 2 if unit == "s" else 1
+    if unit == "ns" and abs(value) >= 100:
+        digits = 0
+    return f"{value:{'+' if sign else ''},.{digits}f} {unit}"
+
+
+def aligned(rows: list[list[str]]) -> str:
+    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
+    lines = [
+        "| " + " | ".join(cell.ljust(width) for cell, width in zip(row, widths)) + " |"
+        for row in rows
+    ]
+    lines.insert(1, "| " + " | ".join("-" * width for width in widths) + " |")
+    return "\n".join(lines)

@@ -1,0 +1,98 @@
+"""scripts/bench: it measures, says so in JSON, a table and a plot, and brings them into a page.
+
+No figure is asserted: other tests run beside these.
+"""
+
+import json
+import xml.etree.ElementTree as ElementTree
+from pathlib import Path
+
+import jsonschema
+import pytest
+
+SOURCE = Path(__file__).resolve().parent.parent.parent
+MICRO = ["micro-a10", "micro-a30", "micro-a100", "micro-b30", "micro-c30"]
+
+
+@pytest.fixture
+def bench(plain, build_dir):
+    def run(*arguments):
+        return plain(SOURCE / "scripts" / "bench", "--build", build_dir, *arguments, timeout=300)
+
+    return run
+
+
+def test_a_quick_run_measures_every_row(bench, tmp_path):
+    run = bench("--quick", "--only", "micro", "--without-peers", "--out", tmp_path / "out")
+
+    assert run.exit_code == 0, str(run)
+    results = json.loads((tmp_path / "out" / "results.json").read_text())
+    schema = Path(__file__).parent / "schemas" / "bench.json"
+    jsonschema.validate(results, json.loads(schema.read_text()))
+    assert [workload["name"] for workload in results["workloads"]] == MICRO
+    for workload in results["workloads"]:
+        assert set(workload["results"]) == {"none", "sampled", "exact"}
+        for name, result in workload["results"].items():
+            assert result["problem"] is None and len(result["figures"]) == 3, (name, result)
+    table = (tmp_path / "out" / "table.md").read_text()
+    assert table in run.stdout
+    assert all(f"| {workload['title']} " in table for workload in results["workloads"])
+    plot = ElementTree.parse(tmp_path / "out" / "overhead.svg")
+    assert len(plot.findall(".//{*}title")) == 2 * len(MICRO)
+
+
+RUN = {"cpu_s": [1.0], "rss_mib": [50.0], "stopped_cpu_s": None, "problem": None}
+
+
+def test_tables_say_what_was_missed_stopped_and_skipped(bench, tmp_path):
+    """From figures made up for it: a goal reached and one missed, a peer stopped, one not there."""
+    json_goals = {"sampled": {"ratio": 1.12, "added_mib": 6}, "exact": {"ratio": 1.65}}
+    results = {
+        "schema_version": 1, "date_utc": "2026-02-03", "quick": False, "rounds": 1, "peer_rounds": 1,
+        "machine": {"cores": 2, "cpu": "A CPU", "virtual": True, "memory_gib": 8, "kernel": "6.1",
+                    "libc": "glibc 2.36", "python": "3.11.2"},
+        "recorders": [
+            {"name": "none", "title": "no recorder", "problem": None},
+            {"name": "sampled", "title": "oomrec sampled", "problem": None},
+            {"name": "exact", "title": "oomrec exact", "problem": None},
+            {"name": "heaptrack", "title": "heaptrack", "problem": None},
+            {"name": "memray", "title": "memray", "problem": None},
+            {"name": "fil", "title": "Fil", "problem": "not installed: fil-profile"},
+        ],
+        "workloads": [{
+            "name": "json", "group": "json", "title": "JSON", "unit": "s", "goals": json_goals,
+            "results": {
+                "none": {**RUN, "figures": [1.0]},
+                "sampled": {**RUN, "figures": [1.1], "rss_mib": [60.0]},
+                "exact": {**RUN, "figures": [2.0]},
+                "heaptrack": {**RUN, "figures": [], "stopped_cpu_s": 58.0},
+                "memray": {**RUN, "figures": [4.0]},
+            },
+        }],
+    }  # fmt: skip
+    (tmp_path / "results.json").write_text(json.dumps(results))
+
+    run = bench("--results", tmp_path / "results.json", "--out", tmp_path / "out")
+
+    assert run.exit_code == 0, str(run)
+    rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in run.stdout.splitlines()]
+    own = {row[1]: row[5:] for row in rows if len(row) == 10}
+    assert own["sampled"] == [
+        "1.10",
+        "+0.10 s",
+        "+10 MiB",
+        "≤ 1.12, ≤ 6 MiB",
+        "reached, **missed**",
+    ]
+    assert own["exact"] == ["2.00", "+1.00 s", "+0 MiB", "≤ 1.65", "**missed**"]
+    assert ["JSON", "1.00 s", "1.10", "2.00", "> 58 ×", "4.00"] in rows
+    assert ["JSON", "> 570", "> 57", "30", "**3.0**"] in rows
+    assert "Skipped: Fil: not installed: fil-profile." in run.stdout
+
+
+def test_what_is_not_understood_is_said(bench, tmp_path):
+    refused = bench("--slowly")
+    assert refused.exit_code == 1 and "not understood: --slowly" in refused.stderr
+
+    unknown = bench("--only", "nothing", "--without-peers", "--out", tmp_path)
+    assert unknown.exit_code == 1 and "--only takes one of: micro threads" in unknown.stderr
