@@ -11,5 +11,5 @@ inline double cpu_ns() {
   return static_cast<double>(now.tv_sec) * 1e9 + static_cast<double>(now.tv_nsec);
 }
 
-// The last line of a benchmark's output is its figure, without a unit: bench.py reads it.
-inline void print_figure(double figure) { std::printf("%.3f\n", figure); }
+// A benchmark's figure, without a unit, as bench.py reads it: recorders print as well.
+inline void print_figure(double figure) { std::printf("figure: %.3f\n", figure); }

@@ -21,10 +21,12 @@ def record(number):
 
 def main(rounds):
     total = 0.0
+    kept = []  # the orders of the last rounds, as in a cache
     for _ in range(rounds):
         text = json.dumps([record(number) for number in range(400)])
         orders = [Order(read) for read in json.loads(text)]
         total += sum(order.total() for order in orders)
+        kept = [*kept[-39:], orders]
     assert total > 0
 
 

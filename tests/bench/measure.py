@@ -23,7 +23,7 @@ class Used:
     rss_mib: float | None  # of its largest process, at its largest; None: too small to be told
     exit_code: int
     stopped: bool  # it ran into its timeout
-    printed: str
+    figure: str  # what stands behind "figure:" on stdout, the last time
     complaint: str  # the last line on stderr
 
 
@@ -52,7 +52,7 @@ def run(command: list[str], environment: dict[str, str], folder: Path, timeout_s
         # The kernel counts what a process was before its exec: a copy of this one.
         rss_mib = rss_kib / 1024 if rss_kib > 1.1 * own_rss_kib() else None
         return Used(
-            cpu_s, rss_mib, process.returncode, stopped, last_line(stdout), last_line(stderr)
+            cpu_s, rss_mib, process.returncode, stopped, printed_figure(stdout), last_line(stderr)
         )
 
 
@@ -89,6 +89,11 @@ def own_rss_kib() -> int:
 def kill_group(group: int) -> None:
     with contextlib.suppress(ProcessLookupError):
         os.killpg(group, signal.SIGKILL)
+
+
+def printed_figure(stream) -> str:
+    stream.seek(0)
+    return stream.read().decode(errors="replace").rpartition("figure:")[2].partition("\n")[0]
 
 
 def last_line(stream) -> str:

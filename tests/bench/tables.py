@@ -118,16 +118,16 @@ def said_once(results: dict) -> str:
 
 
 def rounds_in_words(results: dict) -> str:
-    words = f"{results['rounds']} interleaved rounds"
+    words = f"Interleaved rounds: {results['rounds']}"
     if results["peer_rounds"]:
         words += (
-            f", peers in {results['peer_rounds']} of them (one run where it takes more than 10 s)"
+            f", peers in {results['peer_rounds']} of them (in one where a run takes more than 5 s)"
         )
     return words + ("; a quick run: not to be quoted" if results["quick"] else "")
 
 
 def amount(value: float, unit: str, sign: bool = False) -> str:
-    digits = 2 if unit == "s" else 1
+    digits = 1 if unit != "s" else 2 if abs(value) >= 1 else 3
     if unit == "ns" and abs(value) >= 100:
         digits = 0
     return f"{value:{'+' if sign else ''},.{digits}f} {unit}"

@@ -49,7 +49,7 @@ def workloads(build: Path, scratch: Path, quick: bool) -> list[Workload]:
         return [python, str(HERE / name), *arguments]
 
     def micro(pattern: str, depth: int, meaning: str, bounds: dict) -> Workload:
-        command = native("micro", pattern, str(depth), size(2_000_000))
+        command = native("micro", pattern, str(depth), size(1_000_000))
         title = f"micro, {depth + 6} frames, {meaning}"
         return Workload(
             f"micro-{pattern}{depth}", "micro", title, command, "ns", True, goals=bounds
@@ -57,7 +57,7 @@ def workloads(build: Path, scratch: Path, quick: bool) -> list[Workload]:
 
     def threads(count: int, title: str, bounds: dict) -> Workload:
         name = f"threads-{count}" if count else "hand-over"
-        command = native("threads", str(count), size(4_000_000))
+        command = native("threads", str(count), size(1_000_000))
         return Workload(name, "threads", title, command, "ns", True, goals=bounds)
 
     def python_pair(
@@ -84,20 +84,20 @@ def workloads(build: Path, scratch: Path, quick: bool) -> list[Workload]:
         threads(4, "four threads", {}),
         threads(0, "one thread makes, another frees", {}),
         Workload("live-blocks", "live", "1 M live blocks, a random one replaced",
-                 native("live_blocks", "1000000", size(2_000_000)), "ns", True),
+                 native("live_blocks", "1000000", size(1_000_000)), "ns", True),
         Workload("server", "server", "server, 200 threads", native("server", "200", size(200_000))),
-        *python_pair("json", "JSON and objects", script("json_objects.py", size(80)),
+        *python_pair("json", "JSON and objects", script("json_objects.py", size(50)),
                      goals({"ratio": 1.12, "added_mib": 6}, {"ratio": 1.65, "added_mib": 12}),
                      goals({"ratio": 1.02}, {"ratio": 1.02})),
-        *python_pair("numpy", "NumPy, small arrays", script("numpy_small.py", size(60_000)),
+        *python_pair("numpy", "NumPy, small arrays", script("numpy_small.py", size(40_000)),
                      goals({"ratio": 1.06}, {"ratio": 1.40}), goals({"ratio": 1.02}, {"ratio": 1.12})),
-        *python_pair("torch", "torch training loop", script("torch_loop.py", size(1_500)),
+        *python_pair("torch", "torch training loop", script("torch_loop.py", size(1_000)),
                      goals({"ratio": 1.03}, {"ratio": 1.20}), goals({"ratio": 1.02}, {"ratio": 1.12}),
                      printed=True),
         Workload("import-torch", "torch", "import torch", script("import_torch.py"),
                  goals=goals({"added_mib": 16}, {"added_mib": 80})),
         Workload("fib", "fib", "fib(30) in Python: no allocations",
-                 script("fib.py", "22" if quick else "30"),
+                 script("fib.py", "22" if quick else "30"), "s", True,
                  goals=goals({"ratio": 1.0}, {"ratio": 1.0})),
         Workload("start-true", "start", "start of /bin/true", ["/bin/true"], "ms", starts=20,
                  goals=three_ms),

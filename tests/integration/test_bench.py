@@ -79,7 +79,7 @@ def test_tables_say_what_was_missed_stopped_and_skipped(bench, tmp_path):
     own = {row[1]: row[5:] for row in rows if len(row) == 10}
     assert own["sampled"] == [
         "1.10",
-        "+0.10 s",
+        "+0.100 s",
         "+10 MiB",
         "≤ 1.12, ≤ 6 MiB",
         "reached, **missed**",
