@@ -1,8 +1,6 @@
 // A directory of a test's own, and bundles written to it.
 #pragma once
 
-#include <stdlib.h>
-
 #include <filesystem>
 #include <fstream>
 #include <memory>
@@ -11,23 +9,15 @@
 #include <string>
 
 #include "recorder/bundle/bundle.h"
+#include "tests/unit/scratch_directory.h"
 
 namespace oomrec::bundle {
 
 class Scratch {
+  tests::ScratchDirectory directory_;
+
  public:
-  Scratch() : work(std::make_unique<Workspace>()) {
-    char name[] = "/tmp/oomrec-test-XXXXXX";
-    if (mkdtemp(name) == nullptr) throw std::runtime_error("mkdtemp");
-    root_ = name;
-    dumps = root_ / "oom_dumps";
-  }
-  ~Scratch() {
-    std::error_code ignored;
-    std::filesystem::remove_all(root_, ignored);
-  }
-  Scratch(const Scratch&) = delete;
-  Scratch& operator=(const Scratch&) = delete;
+  Scratch() : dumps(directory_.path() + "/oom_dumps"), work(std::make_unique<Workspace>()) {}
 
   Result try_write(const session::View& view, const Cause& cause) {
     const std::string directory = dumps.string();
@@ -58,9 +48,6 @@ class Scratch {
   std::uint64_t max_total_bytes = std::uint64_t{256} << 20;
   std::unique_ptr<Workspace> work;
   int error = 0;
-
- private:
-  std::filesystem::path root_;
 };
 
 }  // namespace oomrec::bundle

@@ -11,6 +11,7 @@
 #include "recorder/limit/soft_limit.h"
 #include "recorder/session/layout.h"
 #include "recorder/system/files.h"
+#include "tests/unit/scratch_directory.h"
 
 using namespace oomrec;
 using namespace oomrec::limit;
@@ -24,22 +25,18 @@ constexpr std::int64_t kMiB = 1 << 20;
 class Machine {
  public:
   Machine() {
-    char name[] = "/tmp/oomrec-test-XXXXXX";
-    root_ = mkdtemp(name);
     std::strcpy(system::g_roots.proc, (root_ + "/proc").c_str());
     std::strcpy(system::g_roots.cgroup, (root_ + "/cgroup").c_str());
   }
-  ~Machine() {
-    std::filesystem::remove_all(root_);
-    system::g_roots = {};
-  }
+  ~Machine() { system::g_roots = {}; }
   void file(const std::string& path, const std::string& text) {
     std::filesystem::create_directories(std::filesystem::path(root_ + path).parent_path());
     std::ofstream(root_ + path) << text;
   }
 
  private:
-  std::string root_;
+  tests::ScratchDirectory directory_;
+  const std::string root_ = directory_.path();
 };
 
 }  // namespace

@@ -14,6 +14,7 @@
 
 #include "recorder/program/preload_list.h"
 #include "recorder/program/suitability.h"
+#include "tests/unit/scratch_directory.h"
 
 namespace fs = std::filesystem;
 using namespace oomrec::program;
@@ -22,13 +23,9 @@ namespace {
 
 // A directory of the test's own with programs in it.
 class Programs {
- public:
-  Programs() {
-    char name[] = "/tmp/oomrec_program_XXXXXX";
-    directory = ::mkdtemp(name);
-  }
-  ~Programs() { fs::remove_all(directory); }
+  const oomrec::tests::ScratchDirectory scratch_;
 
+ public:
   std::string write(const std::string& name, const std::string& text, unsigned mode = 0755) const {
     const fs::path path = directory / name;
     std::ofstream{path, std::ios::binary} << text;
@@ -36,7 +33,7 @@ class Programs {
     return path;
   }
 
-  fs::path directory;
+  const fs::path directory = scratch_.path();
 };
 
 std::string content(const char* path) {

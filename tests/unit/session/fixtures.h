@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "recorder/session/writer.h"
+#include "tests/unit/scratch_directory.h"
 
 namespace oomrec::session {
 
@@ -27,21 +28,15 @@ inline constexpr bool kSanitized = true;  // the sanitizer's own address space d
 inline constexpr bool kSanitized = false;
 #endif
 
-// A directory that goes when the test ends.
+// A directory for sessions, which goes when the test ends.
 class Scratch {
  public:
-  Scratch() : path_(std::filesystem::temp_directory_path() / "oomrec-test-XXXXXX") {
-    REQUIRE(mkdtemp(path_.data()) != nullptr);
-  }
-  ~Scratch() { std::filesystem::remove_all(path_); }
-  Scratch(const Scratch&) = delete;
-  Scratch& operator=(const Scratch&) = delete;
-  const char* path() const { return path_.c_str(); }
+  const char* path() const { return directory_.path().c_str(); }
   // Where sessions are in it.
-  std::string own() const { return path_ + "/oomrec-" + std::to_string(geteuid()); }
+  std::string own() const { return directory_.path() + "/oomrec-" + std::to_string(geteuid()); }
 
  private:
-  std::string path_;
+  tests::ScratchDirectory directory_;
 };
 
 inline std::unique_ptr<Session> session_in(const char* directory, Settings settings = {}) {

@@ -10,23 +10,20 @@
 
 #include "recorder/session/view.h"
 #include "recorder/session/writer.h"
+#include "tests/unit/scratch_directory.h"
 
 namespace oomrec::tests {
 
 class RecordingImage {
  public:
   RecordingImage() {
-    REQUIRE(mkdtemp(directory_.data()) != nullptr);
     session::Settings settings;
-    settings.session_directory = directory_.c_str();
+    settings.session_directory = directory_.path().c_str();
     REQUIRE(session_->create(kHook, settings));
     session_->header().state = static_cast<std::uint32_t>(session::State::running);
     session_->header().python.version_hex = 0x030b02f0;
   }
-  ~RecordingImage() {
-    session_->remove_file(kHook);
-    std::filesystem::remove_all(directory_);
-  }
+  ~RecordingImage() { session_->remove_file(kHook); }
   RecordingImage(const RecordingImage&) = delete;
   RecordingImage& operator=(const RecordingImage&) = delete;
 
@@ -91,7 +88,7 @@ class RecordingImage {
     }));
   }
 
-  std::string directory_ = "/tmp/oomrec-test-XXXXXX";
+  ScratchDirectory directory_;
   std::unique_ptr<session::Session> session_ = std::make_unique<session::Session>();
 };
 
