@@ -13,6 +13,7 @@
 #include "recorder/system/files.h"
 #include "tools/allocator.h"
 #include "tools/commands.h"
+#include "tools/large_stack.h"
 #include "tools/text.h"
 
 namespace oomrec::tools {
@@ -66,7 +67,15 @@ int dispatch(Words words, std::string& name) {
   const Command& command = command_of(words[0]);
   name = fmt::format("oomrec {}", command.name);
   words.erase(words.begin());
-  return command.function(words);
+  int exit_code = 0;
+  const auto work = [&] { exit_code = command.function(words); };
+  // `run` starts its program as it was started itself, and sees to its own work afterwards.
+  if (command.function == run_command) {
+    work();
+  } else {
+    on_large_stack(work);
+  }
+  return exit_code;
 }
 
 // What was shown must have arrived: a full disk behind stdout is no success. A reader that went

@@ -4,6 +4,7 @@
 #include <ctime>
 
 #include "tools/commands.h"
+#include "tools/large_stack.h"
 #include "tools/launch/aftermath.h"
 #include "tools/launch/options.h"
 #include "tools/launch/process.h"
@@ -29,7 +30,9 @@ int run_command(const Words& words) {
   }
   const Settings settings = recording_settings(options);
   const Ended ended = run_program(path, options.program(), settings);
-  tell_the_end(ended, {path, options.program(), settings, options.in_force()});
+  on_large_stack([&] {
+    tell_the_end(ended, {path, options.program(), settings, options.in_force()});
+  });
   return exit_code_of(ended.wait_status);
 }
 

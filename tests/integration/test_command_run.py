@@ -133,8 +133,10 @@ def test_a_library_that_is_not_there_is_told(oomrec):
     assert run.exit_code == 125 and "OOMREC_LIBRARY" in run.stderr
 
 
-@pytest.mark.needs_program("unshare")
-@pytest.mark.skipif(os.geteuid() != 0, reason="a pid namespace needs root")
+@pytest.mark.skipif(
+    subprocess.run(["unshare", "-fp", "--mount-proc", "true"], capture_output=True).returncode != 0,
+    reason="no pid namespace of its own is to be had here",
+)
 def test_as_pid_1_it_reaps_orphans_and_passes_signals_on(oomrec, build_dir, tmp_path):
     """Orphans leave no zombies, TERM ends the program, its code is ours."""
     script = (
@@ -154,6 +156,20 @@ def test_as_pid_1_it_reaps_orphans_and_passes_signals_on(oomrec, build_dir, tmp_
     time.sleep(0.1)
     os.kill(int(inner), signal.SIGTERM)
     assert process.wait(10) == 9
+
+
+def test_a_small_stack_costs_neither_the_exit_code_nor_the_bundle(oomrec, victim):
+    """What is symbolized needs more stack than such a shell gives."""
+    command = f"ulimit -s 128; {oomrec._prefix[0]} run --limit 64M -- {victim('dies')} exits"
+    run = subprocess.run(
+        ["sh", "-c", f"{command}; echo $?; {oomrec._prefix[0]} show"],
+        cwd=oomrec.directory,
+        env=oomrec.environment,
+        capture_output=True,
+        text=True,
+    )
+    assert run.stdout.startswith("ready\n3\nsoft_limit\n"), run
+    assert "dies" in run.stdout and "refused" in run.stderr
 
 
 @pytest.mark.parametrize("limit", ["1K", "2M"])

@@ -25,10 +25,17 @@ bool is_before_main(const std::vector<PlaceId>& stack, const Places& places) {
       std::find_if(stack.rbegin(), stack.rend(), [&](PlaceId id) { return is_native(places[id]); });
   if (outermost == stack.rend()) return false;
   if (base_name(places.module_path(places[*outermost])).starts_with("ld-linux")) return true;
-  return std::any_of(stack.begin(), stack.end(), [&](PlaceId id) {
-    return places[id].function == "call_init" &&
-           base_name(places.module_path(places[id])).starts_with("libc.");
-  });
+  const auto in_libc = [&](PlaceId id) {
+    return base_name(places.module_path(places[id])).starts_with("libc.");
+  };
+  for (std::size_t i = 0; i < stack.size(); ++i) {
+    const std::string& function = places[stack[i]].function;
+    if (!in_libc(stack[i])) continue;
+    if (function == "call_init") return true;
+    // A stripped C library has no name for it. Between this function and main there is one more.
+    if (i != 0 && function.starts_with("__libc_start_main") && !in_libc(stack[i - 1])) return true;
+  }
+  return false;
 }
 
 // What every Python imports before the first line of its program, where that is not compiled into
