@@ -48,9 +48,9 @@ void report_pending_new() noexcept;
 // A refused request of the heap, unless the `operator new` around it has reported it already.
 void report_refusal(InHook, Api, std::uint64_t bytes, bool by_us) noexcept;
 
-// True while an allocator's own `operator new` is at work on this thread: the mappings it makes are
-// part of that call.
-bool is_inside_new() noexcept;
+// Whether a mapping of so many bytes is made by an allocator's own `operator new` that is at work
+// on this thread: then it is part of that call.
+bool is_part_of_new(std::uint64_t bytes) noexcept;
 
 // The size of glibc's chunks can be read beside the block: the line that free touches anyway.
 extern constinit bool g_glibc_chunks;

@@ -38,7 +38,7 @@ template <class Result, class Counted, class Real, class Made>
 Result observe_mapping(const recorder::Request& request, Result refused, Counted counted, Real real,
                        Made made) noexcept {
   const HookScope scope{HookState::kernel};
-  if (!scope.outermost() || is_inside_new()) return real();
+  if (!scope.outermost() || is_part_of_new(request.bytes)) return real();
   const std::uint64_t more = counted(scope.in_hook());
   if (more != 0 && !recorder::admits(scope.in_hook(), Space::map, more)) {
     recorder::on_failure(scope.in_hook(), request, ENOMEM, true);
@@ -123,7 +123,7 @@ OOMREC_HOOK(int, munmap, (void* at, size_t n)) {
   const HookScope scope{HookState::kernel};
   // Recorded before the call: another thread may be given the range at once. These two are refused.
   const bool refused = address_of(at) % kPageBytes != 0 || n == 0;
-  if (scope.outermost() && !is_inside_new() && !refused) {
+  if (scope.outermost() && !is_part_of_new(n) && !refused) {
     recorder::on_unmap(scope.in_hook(), Api::munmap, address_of(at), whole_pages(n));
     scope.leave_recorder();
   }

@@ -69,7 +69,9 @@ constinit Operators g_operators;
 struct PendingNew {
   std::uint64_t bytes;
   bool under_way;
+  bool made_impossible;  // it was reported, and asks for kImpossible bytes as often as it tries
 };
+constexpr std::uint64_t kImpossible = PTRDIFF_MAX;
 [[gnu::tls_model("initial-exec")]] constinit thread_local PendingNew t_pending{};
 
 // The request that operator new has reported, while the library's own asks malloc for it again, the
@@ -105,11 +107,12 @@ std::uint64_t enter_own_new(std::uint64_t bytes) noexcept {
   const HookScope scope;
   if (!scope.outermost()) return bytes;
   if (recorder::admits(scope.in_hook(), Space::heap, bytes)) {
-    t_pending = {bytes, true};
+    t_pending = {bytes, true, false};
     return bytes;
   }
   recorder::on_failure(scope.in_hook(), {Space::heap, Api::operator_new, bytes}, ENOMEM, true);
-  return PTRDIFF_MAX;  // which it refuses in its own way: new-handler, exception
+  t_pending.made_impossible = true;
+  return kImpossible;  // which it refuses in its own way: new-handler, exception
 }
 
 void leave_own_new(void* block, std::uint64_t bytes) noexcept {
@@ -166,7 +169,9 @@ void report_pending_new() noexcept {
                        false);
 }
 
-bool is_inside_new() noexcept { return t_pending.under_way; }
+bool is_part_of_new(std::uint64_t bytes) noexcept {
+  return t_pending.under_way || (t_pending.made_impossible && bytes > kImpossible / 2);
+}
 
 void report_refusal(InHook hook, Api api, std::uint64_t bytes, bool by_us) noexcept {
   if (t_reported.bytes != 0 && bytes - t_reported.bytes <= t_reported.alignment) {

@@ -134,6 +134,8 @@ std::string_view off_reason(const Options& options) noexcept {
   }
   const bool recording = off.empty() && recorder::start(options);
   const HeapState heap = observe_heap(recording);
+  if (recording && !heap.observed && options.limit != 0 && !options.quiet)
+    print({"oomrec: ", heap.note, "; the limit covers mappings only\n"});
   if (off.empty()) start_exec(options.children, library_path);
   if (recording) start_exit();
   if (const char* const path = value_of(environment, "OOMREC_INFO");

@@ -83,6 +83,9 @@ def check_note(oomrec, run, words):
 def test_a_heap_that_is_not_observed_is_said_everywhere(oomrec, preload, victim):
     words = "heap not observed: the program brings its own malloc"
     check_note(oomrec, preload(victim("own_malloc")), words)
+    limited = preload(victim("own_malloc"), env={"OOMREC_LIMIT": "1G"})
+    told = f"oomrec: {words}; the limit covers mappings only\n"
+    assert limited.stderr.startswith(told), str(limited)
     answer = oomrec.json("info", "--", victim("own_malloc"))
     assert {"fact": "heap", "active": False, "detail": words} in answer["facts"]
 
