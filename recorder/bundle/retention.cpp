@@ -16,9 +16,11 @@ constexpr VerdictCode kNotMemory[] = {VerdictCode::simulated, VerdictCode::reque
                                       VerdictCode::unknown};
 constexpr std::size_t kPart = sizeof(Workspace{}.json) / 4;
 
-bool is_memory_verdict(std::string_view word) noexcept {
+// Of a kill nobody may know more than what the process held: that is all there will ever be of it.
+bool tells_of_memory(std::string_view verdict, std::string_view reason) noexcept {
+  if (reason == name_of(Trigger::killed)) return true;
   for (const VerdictCode code : kNotMemory)
-    if (word == name_of(code)) return false;
+    if (verdict == name_of(code)) return false;
   return true;
 }
 
@@ -80,7 +82,8 @@ bool describe(int dump_directory, const char* name, Workspace& work, StoredBundl
     out.process = hash_of(manifest_value(manifest, "process"));
     out.process_bundle =
         static_cast<std::uint32_t>(digits_of(manifest_value(manifest, "process_bundle")));
-    out.is_memory = is_memory_verdict(manifest_value(manifest, "verdict"));
+    out.is_memory =
+        tells_of_memory(manifest_value(manifest, "verdict"), manifest_value(manifest, "reason"));
     const std::string_view text{name};
     out.number = static_cast<std::uint32_t>(digits_of(text.substr(text.rfind('_') + 1)));
     Text{out.name}.add(text);

@@ -18,7 +18,7 @@ struct StoredBundle {
   std::uint64_t process;         // hash of its key
   std::uint32_t process_bundle;  // its number in the process, from 1
   std::uint32_t number;          // NNN of its name
-  bool is_memory;                // the verdict is that memory was short
+  bool is_memory;                // the verdict is that memory was short, or a kill
   bool kept;                     // may not go: just written
   bool gone;
   char name[45];

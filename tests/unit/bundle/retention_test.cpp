@@ -98,6 +98,24 @@ TEST_CASE("a directory keeps its newest bundles and what is not ours") {
   CHECK(std::filesystem::exists(scratch.dumps / last));
 }
 
+TEST_CASE("a killed process' bundle outlives those that somebody asked for") {
+  session::TrainingSession session;
+  Scratch scratch;
+  scratch.max_dumps = 2;
+  Cause cause;
+  cause.alive = false;
+  for (const Trigger trigger : {Trigger::killed, Trigger::request, Trigger::soft_limit}) {
+    cause.trigger = trigger;
+    cause.failure = trigger == Trigger::soft_limit ? session.failure : 0;
+    ++cause.number;
+    cause.realtime_ns = (1795256102U + cause.number) * 1'000'000'000;
+    scratch.write(session.view(), cause);
+  }
+  CHECK(std::filesystem::exists(scratch.dumps / "oom_cpu_20261121_101503_001"));
+  CHECK_FALSE(std::filesystem::exists(scratch.dumps / "oom_cpu_20261121_101504_001"));
+  CHECK(std::filesystem::exists(scratch.dumps / "oom_cpu_20261121_101505_001"));
+}
+
 TEST_CASE("what dead writers left goes when it is old") {
   session::TrainingSession session;
   Scratch scratch;
