@@ -7,7 +7,6 @@
 // then with the largest stacks alone; totals, threads, failures and the time line are always whole.
 #include <algorithm>
 #include <bit>
-#include <cerrno>
 #include <cstring>
 #include <iterator>
 
@@ -115,7 +114,7 @@ class Recording {
 
   // Lays the copy out: its header names where all will be. Bytes of the file.
   std::uint64_t lay_out(Reduction reduction) noexcept;
-  bool write(int fd) noexcept;
+  int write(int fd) noexcept;  // 0 or minus an errno
 
  private:
   TableDirectory& table(TableId id) noexcept {
@@ -288,7 +287,7 @@ void Recording::copy_rings_and_lanes() noexcept {
   });
 }
 
-bool Recording::write(int fd) noexcept {
+int Recording::write(int fd) noexcept {
   fd_ = fd;
   const bool whole = reduction_ != Reduction::largest_stacks;
   for (std::uint32_t i = 0; i < static_cast<std::uint32_t>(TableId::count_); ++i) {
@@ -327,7 +326,7 @@ bool Recording::write(int fd) noexcept {
   const char end = 0;
   if (error_ == 0 && header_.file_bytes > end_)
     error_ = sys::write_all_at(fd_, &end, 1, header_.file_bytes - 1);
-  return error_ == 0;
+  return error_;
 }
 
 }  // namespace
@@ -357,13 +356,10 @@ bool write_recording(InHook, Job& job) noexcept {
 
   const int fd = create_file(job, "recording.oomrec");
   if (fd < 0) return false;
-  if (!recording.write(fd)) {
-    if (job.error == 0) job.error = EIO;
-    sys::close(fd);
-    return false;
-  }
-  job.bytes += bytes;
+  job.error = -recording.write(fd);
   sys::close(fd);
+  if (job.error != 0) return false;
+  job.bytes += bytes;
   return true;
 }
 

@@ -83,7 +83,7 @@ TEST_CASE("a bundle is whole or absent, whichever system call fails") {
         }
         ++failures;
         if (result != Result::written) {
-          CHECK(scratch.error != 0);
+          CHECK(scratch.error == error);
           // Nothing that looks like a bundle; what could not be removed is hidden.
           if (std::filesystem::exists(scratch.dumps))
             for (const auto& entry : std::filesystem::directory_iterator{scratch.dumps})
