@@ -1,5 +1,6 @@
 #include "recorder/bundle/directory.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 
@@ -20,13 +21,38 @@ bool is_there(int directory, const char* name) noexcept {
   return sys::stat_at(directory, name, status) == 0;
 }
 
-// ".NAME.partial" or ".NAME.deleted"
-bool is_stray_name(std::string_view name) noexcept {
-  if (!name.starts_with('.')) return false;
+// NAME of ".NAME.partial" or ".NAME.deleted"; empty: it is neither.
+std::string_view stray_name(std::string_view name) noexcept {
+  if (!name.starts_with('.')) return {};
   name.remove_prefix(1);
-  for (const std::string_view ending : {kPartial, kDeleted})
-    if (name.ends_with(ending)) return is_bundle_name(name.substr(0, name.size() - ending.size()));
-  return false;
+  for (const std::string_view ending : {kPartial, kDeleted}) {
+    if (!name.ends_with(ending)) continue;
+    name.remove_suffix(ending.size());
+    return is_bundle_name(name) ? name : std::string_view{};
+  }
+  return {};
+}
+
+// The largest number of the bundles of that second, of any backend, whole or not; 0: none. Reuses
+// none while the second lasts: the newest bundle, which has the largest, is never removed.
+unsigned last_number(int dump_directory, std::uint64_t created_ns, Workspace& work) noexcept {
+  // Opened anew: the position of the caller's descriptor is its own.
+  const int listing = sys::open_at(dump_directory, ".", O_RDONLY | O_DIRECTORY);
+  if (listing < 0) return 0;
+  char buffer[24];
+  const Text second = Text{buffer}.add('_').utc_name(created_ns).add('_');
+  unsigned last = 0;
+  sys::for_each_entry(listing, work.json, kPart, [&](const char* entry) {
+    const std::string_view name = is_bundle_name(entry) ? entry : stray_name(entry);
+    const auto at = name.find(second.view());
+    if (at == std::string_view::npos) return;
+    unsigned number = 0;
+    for (const char digit : name.substr(at + second.view().size()))
+      number = std::min(kMaxNumber, number * 10 + static_cast<unsigned>(digit - '0'));
+    last = std::max(last, number);
+  });
+  sys::close(listing);
+  return last;
 }
 
 }  // namespace
@@ -58,7 +84,8 @@ bool is_bundle_name(std::string_view name) noexcept {
 
 int claim_name(int dump_directory, std::string_view backend, std::uint64_t created_ns,
                Workspace& work) noexcept {
-  for (unsigned number = 1; number <= kMaxNumber; ++number) {
+  for (unsigned number = last_number(dump_directory, created_ns, work) + 1; number <= kMaxNumber;
+       ++number) {
     Text name{work.name};
     name.add(kPrefix).add(backend).add('_').utc_name(created_ns).add('_').number(number, 3);
     Text temporary{work.temporary};
@@ -96,7 +123,7 @@ void remove_strays(int dump_directory, std::uint64_t now_ns, Workspace& work) no
   const auto now_s = static_cast<std::int64_t>(now_ns / 1'000'000'000U);
   sys::for_each_entry(listing, work.json, kPart, [&](const char* name) {
     struct stat status;
-    if (!is_stray_name(name) || sys::stat_at(dump_directory, name, status) != 0) return;
+    if (stray_name(name).empty() || sys::stat_at(dump_directory, name, status) != 0) return;
     if (now_s - status.st_mtim.tv_sec > static_cast<std::int64_t>(kStaleSeconds))
       remove_directory(dump_directory, name, work);
   });

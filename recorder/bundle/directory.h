@@ -1,8 +1,9 @@
 // The dump directory: names, the temporary directory a bundle is written in, and its publication.
 //
 // `oom_cpu_20261121_101530_001` is written as `.oom_cpu_20261121_101530_001.partial` and renamed
-// when it is whole. Making that directory claims the number: of several processes one gets it. What
-// a writer left that died is removed when it is kStaleSeconds old; a writer gives up long before.
+// when it is whole. Making that directory claims the number, the next after all of that second: of
+// several processes one gets it, and no path names first one bundle and then another. What a writer
+// left that died is removed when it is kStaleSeconds old; a writer gives up long before.
 #pragma once
 
 #include <cstdint>

@@ -116,6 +116,36 @@ TEST_CASE("a killed process' bundle outlives those that somebody asked for") {
   CHECK(std::filesystem::exists(scratch.dumps / "oom_cpu_20261121_101505_001"));
 }
 
+TEST_CASE("a name is given once, though its bundle may be gone") {
+  session::TrainingSession session;
+  Cause cause;
+  cause.trigger = Trigger::request;
+  cause.alive = false;
+  cause.realtime_ns = 1795256102'000'000'000U;
+  for (const std::uint64_t max_dumps : {1, 2}) {
+    Scratch scratch;
+    scratch.max_dumps = max_dumps;
+    for (const char* name : {"001", "002", "003", "004", "005"}) {
+      ++cause.number;
+      CHECK(scratch.write(session.view(), cause).filename() ==
+            std::string{"oom_cpu_20261121_101502_"} + name);
+    }
+  }
+}
+
+TEST_CASE("a number follows those of its second that other backends and writers have") {
+  session::TrainingSession session;
+  Scratch scratch;
+  for (const char* name : {"oom_cuda_20261121_101502_007", ".oom_cpu_20261121_101502_008.partial",
+                           "oom_cpu_20261121_101503_009", "oom_cpu_20261121_101502_010x"})
+    std::filesystem::create_directories(scratch.dumps / name);
+  Cause cause;
+  cause.trigger = Trigger::request;
+  cause.alive = false;
+  cause.realtime_ns = 1795256102'000'000'000U;
+  CHECK(scratch.write(session.view(), cause).filename() == "oom_cpu_20261121_101502_009");
+}
+
 TEST_CASE("what dead writers left goes when it is old") {
   session::TrainingSession session;
   Scratch scratch;
