@@ -33,6 +33,7 @@ struct Last {
   std::uint32_t thread = 0;
   std::uint32_t entry = 0;
   std::uint64_t time_ns = 0;
+  std::int64_t live_bytes = 0;
 };
 
 struct Failures {
@@ -78,9 +79,7 @@ Known& place_of(const Last& refusal) noexcept {
   }
 }
 
-std::uint32_t enter(InHook hook, const ThreadState* thread, const Last& refusal,
-                    bool fresh) noexcept {
-  const std::int64_t live = live_bytes(thread);
+std::uint32_t enter(InHook hook, const Last& refusal, bool fresh) noexcept {
   const limit::Ceilings seen = evidence(hook, refusal.time_ns, fresh);
   std::uint32_t entry = 0;
   const bool entered = g_session.failures.append(hook, entry, [&](Failure& failure) noexcept {
@@ -94,7 +93,8 @@ std::uint32_t enter(InHook hook, const ThreadState* thread, const Last& refusal,
     failure.flags = static_cast<std::uint8_t>((refusal.request.probe ? session::kFailureProbe : 0) |
                                               (refusal.by_us ? session::kFailureRefused : 0));
     failure.error = refusal.error;
-    failure.live_bytes = live < 0 ? 0 : static_cast<std::uint64_t>(live);
+    failure.live_bytes =
+        refusal.live_bytes < 0 ? 0 : static_cast<std::uint64_t>(refusal.live_bytes);
     failure.soft_limit_bytes =
         g_state.limit.bytes() == 0 ? session::kUnlimited : g_state.limit.bytes();
     failure.vm_bytes = seen.vm_bytes;
@@ -113,8 +113,7 @@ std::uint32_t enter(InHook hook, const ThreadState* thread, const Last& refusal,
 }
 
 // Counts a repeat, or enters a refusal never seen. `first`: it was never seen.
-std::uint32_t remember(InHook hook, const ThreadState* thread, Last& refusal,
-                       bool& first) noexcept {
+std::uint32_t remember(InHook hook, Last& refusal, bool& first) noexcept {
   const system::SpinGuard guard(g_failures.lock);
   if (!guard) return 0;
   Known& place = place_of(refusal);
@@ -127,7 +126,7 @@ std::uint32_t remember(InHook hook, const ThreadState* thread, Last& refusal,
   } else if (g_failures.entries < kMostEntries) {
     // Evidence as fresh as its bundle will be; a flood of new stacks shares what was read.
     const bool fresh = !refusal.request.probe && g_failures.rate.due(refusal.time_ns);
-    refusal.entry = enter(hook, thread, refusal, fresh);
+    refusal.entry = enter(hook, refusal, fresh);
     if (refusal.entry != 0) {
       place = {refusal.node, refusal.entry};
       ++g_failures.entries;
@@ -174,11 +173,11 @@ bool write_bundle(InHook hook, bundle::Cause cause, bool at_the_end) noexcept {
 // The entry that tells the last refusal: its own, unless that tells an earlier one of the same
 // kind.
 std::uint32_t enter_last(InHook hook, const Last& last, bool told) noexcept {
-  if (last.entry == 0) return enter(hook, known_thread(), last, true);
+  if (last.entry == 0) return enter(hook, last, true);
   const std::uint32_t repeats =
       g_session.failures.at(last.entry).repeats.load(std::memory_order_relaxed);
   if (!told && repeats == 0) return last.entry;
-  const std::uint32_t entry = enter(hook, known_thread(), last, true);
+  const std::uint32_t entry = enter(hook, last, true);
   if (entry == 0) return last.entry;
   g_session.failures.at(entry).repeats.store(repeats, std::memory_order_relaxed);
   return entry;
@@ -205,7 +204,8 @@ void on_failure(InHook hook, const Request& request, int error, bool by_us) noex
   if (phase() == Phase::waiting && begin_waiting_session(hook)) thread = current_thread(hook);
   if (phase() != Phase::active) return;
 
-  Last refusal{request, error, by_us, 0, 0, 0, system::monotonic_ns()};
+  // What was live is asked at once: others may free it all while this thread waits for its turn.
+  Last refusal{request, error, by_us, 0, 0, 0, system::monotonic_ns(), live_bytes(thread)};
   if (thread != nullptr) {
     refusal.node = stack::capture(hook, thread->stacks, thread->root());
     refusal.thread = thread->thread;
@@ -217,7 +217,7 @@ void on_failure(InHook hook, const Request& request, int error, bool by_us) noex
       .fetch_add(1, std::memory_order_relaxed);
 
   bool first = false;
-  const std::uint32_t entry = remember(hook, thread, refusal, first);
+  const std::uint32_t entry = remember(hook, refusal, first);
   if (thread != nullptr) {
     maybe_read_clock(hook, *thread);
     append_event(*thread, EventKind::fail, request.space, request.api, entry, request.bytes,

@@ -99,6 +99,11 @@ void map_generation() noexcept {
   g_state.generation = static_cast<std::atomic<std::uint32_t>*>(page);
 }
 
+// A difference of two counters that other threads are changing.
+std::uint64_t at_least_zero(std::uint64_t difference) noexcept {
+  return static_cast<std::int64_t>(difference) < 0 ? 0 : difference;
+}
+
 std::uint32_t inherited_node(InHook hook) noexcept {
   const std::uint32_t group = root_node(hook, 0, session::SpecialFrame::thread_group, "main");
   const std::uint64_t frame = session::special_frame(session::SpecialFrame::inherited, 0);
@@ -106,16 +111,19 @@ std::uint32_t inherited_node(InHook hook) noexcept {
   return node == 0 ? group : node;
 }
 
-// The parent's heap, as one holder; its mappings likewise. The counters have them already.
+// What is left of the parent's heap as the session begins, with the little that the child has
+// allocated since, as one holder; its mappings likewise. The counters have them already.
 void hold_inherited(InHook hook) noexcept {
-  const Inherited& heap = g_state.inherited[static_cast<std::size_t>(Space::heap)];
+  const session::SpaceCounters& heap = g_state.unlaned[static_cast<std::size_t>(Space::heap)];
   const std::uint32_t node = inherited_node(hook);
   const auto holder_of = [&](Space space) noexcept {
     return g_state.holders.find_or_add(hook, node, space, Api::inherited, 0);
   };
   g_state.inherited_holder = holder_of(Space::heap);
   if (g_state.inherited_holder != 0) {
-    g_state.holders.grow(hook, g_state.inherited_holder, heap.bytes, heap.count);
+    g_state.holders.grow(hook, g_state.inherited_holder,
+                         at_least_zero(heap.usable_allocated_bytes - heap.usable_freed_bytes),
+                         at_least_zero(heap.allocated_count - heap.freed_count));
   }
   const live::RangeChange maps = g_state.ranges.adopt(hook, holder_of(Space::map));
   g_session.header().spaces[static_cast<std::size_t>(Space::map)].reserved_bytes.store(
@@ -236,11 +244,9 @@ void on_fork_child(InHook hook) noexcept {
     for (std::size_t at = 0; at < kSpaceCount; ++at) {
       if (static_cast<Space>(at) == Space::map) continue;  // exactly known: the ranges
       const session::View::Totals totals = parent.totals(static_cast<Space>(at));
-      Inherited& inherited = g_state.inherited[at];
-      inherited.bytes = static_cast<std::uint64_t>(std::max<std::int64_t>(totals.live_bytes, 0));
-      inherited.count = static_cast<std::uint64_t>(std::max<std::int64_t>(totals.live_count, 0));
-      count_unlaned(static_cast<Space>(at),
-                    {inherited.bytes, inherited.count, 0, inherited.bytes, 0});
+      const std::uint64_t bytes = at_least_zero(static_cast<std::uint64_t>(totals.live_bytes));
+      const std::uint64_t count = at_least_zero(static_cast<std::uint64_t>(totals.live_count));
+      count_unlaned(static_cast<Space>(at), {bytes, count, 0, bytes, 0});
     }
     g_session.detach(hook);
     stack::forget_session(hook);

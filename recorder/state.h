@@ -27,12 +27,6 @@ inline constexpr std::uint64_t kWaitingBytes = 1024 * 1024;    // allocated befo
 inline constexpr std::uint64_t kTickNs = 100'000'000;          // at most ten a second
 inline constexpr std::uint64_t kRecoveredNs = 10'000'000'000;  // lived on: the refusal did no harm
 
-// What a fork's child found when it began.
-struct Inherited {
-  std::uint64_t bytes = 0;
-  std::uint64_t count = 0;
-};
-
 struct State {
   std::atomic<Phase> phase{Phase::off};
   std::atomic<Mode> mode{Mode::off};  // in force: exact falls back to sampled
@@ -52,7 +46,6 @@ struct State {
   std::atomic<std::uint64_t> unlaned_events{0};
   std::atomic<std::uint64_t> waiting_bytes{0};
   std::atomic<bool> beginning{false};
-  Inherited inherited[session::kLaneSpaces] = {};
   std::uint32_t inherited_holder = 0;  // of the heap
 
   live::HolderTable holders;

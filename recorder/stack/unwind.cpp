@@ -132,8 +132,10 @@ Step Walk::step_signal(InHook hook) noexcept {
   return arrive(next);
 }
 
-// Code without CFI: its frame is where bp points, if a return address into known code is there.
+// Code without CFI: its frame is where bp points, if a return address into known code is there. The
+// outermost frame has a bp of 0 (System V ABI, 3.4.1): the loader's own start, for one.
 Step Walk::step_guess(InHook hook) noexcept {
+  if (frame_.bp == 0 && !frame_.exact) return Step::outermost;
   guessed_ = true;
   may_be_unmapped_ = bounds_.grows == 0;
   FrameState next{0, frame_.bp + 16, 0, false, true};

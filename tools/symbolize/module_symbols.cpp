@@ -10,7 +10,10 @@
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
+#include <optional>
 #include <unordered_map>
+
+#include "tools/symbolize/symbol_table.h"
 
 namespace oomrec::tools {
 namespace {
@@ -142,6 +145,7 @@ struct ModuleSymbols::State {
   bool indexed = false;
   std::vector<AddressRange> units;
   std::unordered_map<Dwarf_Off, std::vector<AddressRange>> functions;  // by unit
+  std::optional<SymbolTable> symbols;
 
   void index_units() {
     indexed = true;
@@ -199,14 +203,10 @@ struct ModuleSymbols::State {
     return locations;
   }
 
-  std::string from_symbol_table(std::uint64_t file_address) const {
-    GElf_Off offset = 0;
-    GElf_Sym symbol{};
-    const char* name = dwfl_module_addrinfo(module, file_address + bias, &offset, &symbol, nullptr,
-                                            nullptr, nullptr);
-    // A symbol with a size that ends before the address is a neighbour, not the function.
-    const bool inside = name != nullptr && (symbol.st_size == 0 || offset < symbol.st_size);
-    return inside && *name != '\0' ? demangled(name) : std::string{};
+  std::string from_symbol_table(std::uint64_t file_address) {
+    if (!symbols) symbols.emplace(module);
+    const char* const name = symbols->function_at(file_address + bias);
+    return name != nullptr ? demangled(name) : std::string{};
   }
 };
 
