@@ -74,7 +74,9 @@ def test_a_kill_after_a_refusal_completes_its_bundle(preload, oomrec, victim):
     run = killed(preload, victim, "waits")
     run.only_bundle()
     recovered = oomrec("recover", "--json").json()
-    assert recovered["bundles"] == [str(run.only_bundle())]
+    # There may be recordings of other programs on the machine.
+    here = [path for path in recovered["bundles"] if path.startswith(str(run.dump_dir))]
+    assert here == [str(run.only_bundle())]
     shown = oomrec.json("show")
     assert (shown["outcome"], shown["request"]["repeats"]) == ("unknown", 3)
 
