@@ -24,8 +24,9 @@ struct Verdict {
 // The first that explains the refusal wins: a limit in force that live + request exceeds (soft,
 // RLIMIT_DATA, RLIMIT_AS), then request_too_large (more than RAM + swap, or than the address
 // space), then allocation_failed. `failure` 0: by trigger alone (requested, simulated, unknown).
-// `reason`: the words given with a request.
+// `reason`: the words given with a request. `outcome`: of the process, as in metadata.json; for a
+// kill.
 Verdict verdict_of(const session::View&, Trigger, std::uint32_t failure,
-                   std::string_view reason = {}) noexcept;
+                   std::string_view reason = {}, std::string_view outcome = {}) noexcept;
 
 }  // namespace oomrec::bundle

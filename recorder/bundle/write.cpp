@@ -128,7 +128,9 @@ Result write(InHook hook, const session::View& view, const Cause& cause,
     error = EINVAL;
     return Result::failed;
   }
-  work.verdict = verdict_of(view, cause.trigger, cause.failure, cause.reason);
+  char outcome[32];
+  work.verdict = verdict_of(view, cause.trigger, cause.failure, cause.reason,
+                            outcome_text(cause.outcome, cause.outcome_value, outcome));
 
   const int dump_directory = open_dump_directory(destination.directory, work);
   if (dump_directory < 0) {

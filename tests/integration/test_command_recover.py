@@ -6,6 +6,7 @@ import shutil
 import signal
 import subprocess
 import time
+from pathlib import Path
 
 import pytest
 
@@ -88,8 +89,24 @@ def test_a_killed_program_that_held_much_becomes_a_bundle(preload, oomrec, victi
     assert recovered.exit_code == 0
     shown = oomrec.json("show", run.only_bundle())
     assert shown["trigger"] == "killed" and shown["request"] is None
+    summary = "dies is gone, nobody saw how; it held 20.0 MiB; no refused request is on record"
+    assert shown["verdict"] == {"code": "unknown", "summary": summary, "evidence": []}
     assert shown["holders"][0]["bytes"] == 20 << 20 and shown["holders"][0]["estimated"] is False
     assert oomrec("recover").exit_code == 1
+
+
+def test_run_says_which_signal_killed_a_program_that_held_much(oomrec, victim):
+    process = oomrec.start("run", "--", victim("dies"), "never", stdin=subprocess.PIPE)
+    assert process.stdout.readline() == b"ready\n"
+    (child,) = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+    os.kill(int(child), signal.SIGKILL)
+    run = oomrec.finish(process)
+    summary = "dies was killed by SIGKILL; it held 20.0 MiB; no refused request is on record"
+    assert oomrec.json("show", run.only_bundle())["verdict"]["summary"] == summary
+    assert (
+        json.loads((run.only_bundle() / "metadata.json").read_text())["verdict"]["summary"]
+        == summary
+    )
 
 
 @pytest.mark.needs_numpy

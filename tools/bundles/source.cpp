@@ -112,7 +112,7 @@ std::uint64_t Source::repeats() const {
 }
 
 bundle::Verdict Source::verdict() const {
-  return bundle::verdict_of(recording->view(), trigger(), failure(), reason());
+  return bundle::verdict_of(recording->view(), trigger(), failure(), reason(), outcome());
 }
 
 }  // namespace oomrec::tools

@@ -245,3 +245,24 @@ TEST_CASE("the first ceiling that explains a refusal is the verdict") {
     CHECK(name_of(verdict_of(session.view(), Trigger::request, 0).code) == "requested");
   }
 }
+
+TEST_CASE("of a killed process it says how it ended and what it held") {
+  const std::pair<const char*, const char*> rows[] = {
+      {"signal 9", "python3.11 was killed by SIGKILL; it held 640.0 MiB"},
+      {"signal 34", "python3.11 was killed by signal 34; it held 640.0 MiB"},
+      {"oom_killed",
+       "python3.11 was killed by the kernel, which had no memory left; it held 640.0 MiB"},
+      {"exited 3", "python3.11 ended with exit status 3; it held 640.0 MiB"},
+      {"recovered", "python3.11 ended with exit status 0; it held 640.0 MiB"},
+      {"unknown", "python3.11 is gone, nobody saw how; it held 640.0 MiB"},
+  };
+  TrainingSession session;
+  for (const auto& [outcome, summary] : rows) {
+    const Verdict verdict = verdict_of(session.view(), Trigger::killed, 0, {}, outcome);
+    CHECK(verdict.code == VerdictCode::unknown);
+    CHECK(std::string{verdict.summary} == summary);  // its refusal is in a bundle of its own
+  }
+  session.header().tables[static_cast<std::size_t>(session::TableId::failures)].committed = 1;
+  CHECK(std::string{verdict_of(session.view(), Trigger::killed, 0, {}, "signal 9").summary} ==
+        "python3.11 was killed by SIGKILL; it held 640.0 MiB; no refused request is on record");
+}
