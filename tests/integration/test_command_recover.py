@@ -95,18 +95,31 @@ def test_a_killed_program_that_held_much_becomes_a_bundle(preload, oomrec, victi
     assert oomrec("recover").exit_code == 1
 
 
-def test_run_says_which_signal_killed_a_program_that_held_much(oomrec, victim):
-    process = oomrec.start("run", "--", victim("dies"), "never", stdin=subprocess.PIPE)
+def killed_under_run(oomrec, victim, *options, env=None):
+    process = oomrec.start(
+        "run", *options, "--", victim("dies"), "never", stdin=subprocess.PIPE, env=env
+    )
     assert process.stdout.readline() == b"ready\n"
     (child,) = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
     os.kill(int(child), signal.SIGKILL)
-    run = oomrec.finish(process)
+    return oomrec.finish(process)
+
+
+def test_run_says_which_signal_killed_a_program_that_held_much(oomrec, victim):
+    run = killed_under_run(oomrec, victim)
     summary = "dies was killed by SIGKILL; it held 20.0 MiB; no refused request is on record"
     assert oomrec.json("show", run.only_bundle())["verdict"]["summary"] == summary
-    assert (
-        json.loads((run.only_bundle() / "metadata.json").read_text())["verdict"]["summary"]
-        == summary
-    )
+    metadata = json.loads((run.only_bundle() / "metadata.json").read_text())
+    assert metadata["verdict"]["summary"] == summary
+
+
+def test_run_names_the_bundle_that_show_would_not_find(oomrec, victim, tmp_path):
+    found = killed_under_run(oomrec, victim)
+    words = f"oomrec: bundle {found.only_bundle()}   read it with: oomrec show"
+    assert found.stderr == words + "\n"
+    run = killed_under_run(oomrec, victim, "--dump-dir", tmp_path / "other")
+    (bundle,) = (tmp_path / "other").glob("oom_*")
+    assert run.stderr == f"oomrec: bundle {bundle}   read it with: oomrec show {bundle}\n"
 
 
 @pytest.mark.needs_numpy

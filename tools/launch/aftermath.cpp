@@ -38,15 +38,19 @@ void complete_bundles(const std::vector<fs::path>& directories, const Ended& end
   }
 }
 
-// Its own recordings only: other orphans are for the reading commands.
-void recover_own(const std::vector<fs::path>& directories, const Ended& ended, const End& end,
-                 bool quiet) {
+// Its own recordings only: other orphans are for the reading commands. `searched`: where they look
+// that are started from where we were.
+void recover_own(const std::vector<fs::path>& directories, const std::vector<fs::path>& searched,
+                 const Ended& ended, const End& end, bool quiet) {
   for (const Session& session : sessions_of(directories)) {
     if (session.alive || session.pid != ended.pid) continue;
     const Recovered recovered = recover(session, {}, end);
     if (quiet || recovered.what != Recovery::made) continue;
+    const std::string path = printable(recovered.bundle.string());
+    const bool is_found = std::find(searched.begin(), searched.end(),
+                                    recovered.bundle.parent_path()) != searched.end();
     remark(
-        fmt::format("bundle {}  read it with: oomrec show", printable(recovered.bundle.string())));
+        fmt::format("bundle {}   read it with: oomrec show{}", path, is_found ? "" : " " + path));
   }
 }
 
@@ -70,12 +74,13 @@ void tell_early_end(const std::vector<fs::path>& directories, const Ended& ended
 }  // namespace
 
 void tell_the_end(const Ended& ended, const Launched& launched) noexcept try {
+  const std::vector<fs::path> searched = dump_directories();
   setenv("OOMREC_DUMP_DIR", launched.options.dump_dir, 1);
   setenv("OOMREC_SESSION_DIR", launched.options.session_dir, 1);
   const End end = end_of(ended.wait_status);
   const std::vector<fs::path> directories = dump_directories();
   // First what has a recording: that knows more.
-  recover_own(directories, ended, end, launched.options.quiet);
+  recover_own(directories, searched, ended, end, launched.options.quiet);
   complete_bundles(directories, ended, end);
   if (ended.wait_status != 0 && !launched.options.quiet)
     tell_early_end(dump_directories(), ended, launched);
