@@ -31,6 +31,7 @@ int recover_command(const Words& words) {
 
   Json made = Json::array();
   std::uint64_t removed = 0;
+  bool problems = false;
   for (const Session& session : sessions_of(dump_directories())) {
     if (session.alive) continue;
     Recovered recovered;
@@ -39,7 +40,10 @@ int recover_command(const Words& words) {
     } catch (const Error& error) {
       recovered.problem = error.what();
     }
-    if (!recovered.problem.empty()) remark(recovered.problem);
+    if (!recovered.problem.empty()) {
+      remark(recovered.problem);
+      problems = true;
+    }
     if (recovered.what == Recovery::removed) ++removed;
     if (recovered.what != Recovery::made && recovered.what != Recovery::completed) continue;
     made.push_back(recovered.bundle.string());
@@ -51,7 +55,7 @@ int recover_command(const Words& words) {
                plural(removed, "recording", "recordings"), removed == 1 ? "was" : "were");
   }
   if (!made.empty() || removed != 0) return code(Exit::shown);
-  if (json) return code(Exit::nothing_found);
+  if (json || problems) return code(Exit::nothing_found);
   throw Error{Exit::nothing_found, "no dead process left a recording",
               "Recordings in a directory of their own are found with OOMREC_SESSION_DIR=DIR."};
 }

@@ -2,6 +2,7 @@
 
 import json
 import os
+import resource
 import shutil
 import signal
 import subprocess
@@ -120,6 +121,34 @@ def test_run_names_the_bundle_that_show_would_not_find(oomrec, victim, tmp_path)
     run = killed_under_run(oomrec, victim, "--dump-dir", tmp_path / "other")
     (bundle,) = (tmp_path / "other").glob("oom_*")
     assert run.stderr == f"oomrec: bundle {bundle}   read it with: oomrec show {bundle}\n"
+
+
+def test_a_bundle_that_its_directory_does_not_take_goes_beside_the_recording(
+    preload, oomrec, victim
+):
+    preload.dump_dir.write_text("in the way")
+    killed(preload, victim, "never")
+    (session,) = sessions_in(preload)
+    recovered = oomrec("recover")
+    (bundle,) = session.parent.glob("oom_*")
+    assert recovered.exit_code == 0 and str(bundle) in recovered.stdout
+    problem = f"oomrec: no bundle could be written to {preload.dump_dir}: Not a directory\n"
+    assert recovered.stderr == problem
+    assert sessions_in(preload) == []
+
+
+def test_a_recording_that_can_go_nowhere_is_not_called_none(preload, oomrec, victim):
+    preload.dump_dir.write_text("in the way")
+    killed(preload, victim, "never")
+    (session,) = sessions_in(preload)
+    limit = (64 << 10, 64 << 10)
+    recovered = oomrec(
+        "recover", preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, limit)
+    )
+    assert recovered.exit_code == 1 and recovered.stdout == ""
+    problem = f"oomrec: no bundle could be written to {preload.dump_dir}: Not a directory\n"
+    assert recovered.stderr == problem
+    assert sessions_in(preload) == [session]
 
 
 @pytest.mark.needs_numpy

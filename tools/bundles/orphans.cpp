@@ -10,6 +10,7 @@
 #include <array>
 #include <cerrno>
 #include <chrono>
+#include <csignal>
 #include <cstdlib>
 #include <cstring>
 #include <memory>
@@ -164,7 +165,9 @@ std::uint64_t count_setting(const char* variable, std::uint64_t standard) {
   return text != nullptr && *text != '\0' ? std::strtoull(text, nullptr, 10) : standard;
 }
 
-Recovered write_bundle(const Recording& orphan, const std::string& directory, const End& end) {
+// Where it was wanted, or else beside the recording.
+Recovered write_bundle(const Recording& orphan, const std::string& directory,
+                       const std::string& beside, const End& end) {
   bundle::Cause cause;
   cause.trigger = trigger_of(orphan.view());
   session::Failure failure{};
@@ -177,15 +180,20 @@ Recovered write_bundle(const Recording& orphan, const std::string& directory, co
   destination.max_total_bytes =
       count_setting("OOMREC_MAX_TOTAL_MB", destination.max_total_bytes >> 20) << 20;
 
+  std::signal(SIGXFSZ, SIG_IGN);  // a limit on the size of files is an error, not our death
   const auto workspace = std::make_unique<bundle::Workspace>();
   int error = 0;
-  const bundle::Result result =
-      bundle::write(OutsideHooks::in_hook(), orphan.view(), cause, destination, *workspace, error);
-  if (result == bundle::Result::written) return {Recovery::made, workspace->path, ""};
-  return {Recovery::left,
-          {},
-          fmt::format("no bundle could be written to {}: {}", printable(directory),
-                      std::strerror(error))};
+  const auto write = [&](int& why_not) {
+    return bundle::write(OutsideHooks::in_hook(), orphan.view(), cause, destination, *workspace,
+                         why_not) == bundle::Result::written;
+  };
+  if (write(error)) return {Recovery::made, workspace->path, ""};
+  const std::string problem = fmt::format("no bundle could be written to {}: {}",
+                                          printable(directory), std::strerror(error));
+  destination.directory = beside.c_str();
+  int no_detour = 0;
+  if (write(no_detour)) return {Recovery::made, workspace->path, problem};
+  return {Recovery::left, {}, problem};
 }
 
 }  // namespace
@@ -263,7 +271,8 @@ Recovered recover(const Session& orphan, const fs::path& only_into, const End& k
   }
   const bool untold = refused && !told;
   const bool held_much = !ended_itself && held_bytes(recording) >= kWorthKeepingBytes;
-  if (untold || (held_much && !(told && follows))) result = write_bundle(recording, directory, end);
+  if (untold || (held_much && !(told && follows)))
+    result = write_bundle(recording, directory, orphan.path.parent_path(), end);
   if (result.what != Recovery::left) unlink(orphan.path.c_str());
   return result;
 }

@@ -3,6 +3,7 @@
 // Only files of our own in directories of our own are touched, and a bundle goes only where its own
 // session's owner, ourselves, wanted it. Who takes an orphan holds a lock on its file until it is
 // gone, so that two readers make one bundle, and a reader that dies leaves the orphan to the next.
+// Where its dump directory takes no bundle, the bundle goes beside the recording, as a refusal's.
 // Who may not write shows it as it is.
 #pragma once
 
@@ -42,7 +43,7 @@ enum class Recovery : std::uint8_t {
 struct Recovered {
   Recovery what = Recovery::left;
   std::filesystem::path bundle;
-  std::string problem;  // why it was left, where that is worth a word
+  std::string problem;  // why it was left or is not where it was wanted; may be empty
 };
 
 // Makes what is due of an orphan. `only_into`: leaves orphans of other dump directories alone;
