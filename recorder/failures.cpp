@@ -48,7 +48,8 @@ struct Failures {
 
   std::atomic<bool> writing{false};  // a bundle; guards `rate`
   BundleRate rate;
-  std::atomic<bool> open_outcome{false};  // the last bundle's: what becomes of the process
+  std::atomic<bool> open_outcome{false};   // the last bundle's: what becomes of the process
+  std::atomic<std::uint32_t> reported{0};  // the entry that was reported, but is in no bundle
 };
 constinit Failures g_failures;
 
@@ -137,7 +138,8 @@ std::uint32_t remember(InHook hook, Last& refusal, bool& first) noexcept {
 }
 
 // Writes the bundle of failure `entry` (0: of none), unless one is being written. True: written.
-bool write_bundle(InHook hook, bundle::Cause cause, bool at_the_end) noexcept {
+// `told`: an earlier try has reported it.
+bool write_bundle(InHook hook, bundle::Cause cause, bool at_the_end, bool told = false) noexcept {
   if (system::is_sandboxed() || g_failures.writing.exchange(true, std::memory_order_acquire))
     return false;
   const std::uint64_t began = system::monotonic_ns();
@@ -153,12 +155,16 @@ bool write_bundle(InHook hook, bundle::Cause cause, bool at_the_end) noexcept {
     const bundle::Destination destination{dump_directory(), options.max_dumps,
                                           options.max_total_mb << 20};
     const auto seconds = static_cast<unsigned>(options.bundle_seconds);
-    written = bundle::write_from_process(hook, cause, destination, {options.quiet}, seconds) ==
-              bundle::Result::written;
+    const bundle::Result result =
+        bundle::write_from_process(hook, cause, destination, {options.quiet, told}, seconds);
+    written = result == bundle::Result::written;
     if (!written) {
       header.bundles_written.fetch_sub(1, std::memory_order_relaxed);
-      if (cause.failure != 0)
+      if (cause.failure != 0) {
         g_session.failures.at(cause.failure).bundle.store(0, std::memory_order_relaxed);
+        if (result != bundle::Result::timed_out)
+          g_failures.reported.store(cause.failure, std::memory_order_relaxed);
+      }
     }
     if (written) {
       g_failures.open_outcome.store(cause.outcome == OutcomeKind::running,
@@ -248,11 +254,13 @@ void tell_last_failure(InHook hook, int status) noexcept {
   // dies of it.
   const bool old = g_failures.rate.ended_ns() + kRecoveredNs < last.time_ns;
   if (told && (status == 0 || !old)) return;
+  const bool reported =
+      last.entry != 0 && last.entry == g_failures.reported.load(std::memory_order_relaxed);
   last.entry = enter_last(hook, last, told);
   bundle::Cause cause = cause_of(last.entry, last.by_us);
   cause.outcome = status == 0 ? OutcomeKind::recovered : OutcomeKind::exited;
   cause.outcome_value = status;
-  write_bundle(hook, cause, true);
+  write_bundle(hook, cause, true, reported);
 }
 
 void note_recovery(InHook hook, std::uint64_t now_ns) noexcept {
@@ -291,6 +299,7 @@ void forget_failures(InHook) noexcept {
   g_failures.evidence_ns = 0;
   g_failures.rate = {};
   g_failures.open_outcome.store(false, std::memory_order_relaxed);
+  g_failures.reported.store(0, std::memory_order_relaxed);
 }
 
 }  // namespace oomrec::recorder

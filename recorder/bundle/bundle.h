@@ -69,6 +69,7 @@ Result write(InHook, const session::View& view, const Cause&, const Destination&
 // the fsync and the rename may still be under way when it returns: see finish().
 struct Report {
   bool quiet = false;
+  bool told = false;  // by an earlier try, which failed: all but where the bundle is now
 };
 Result write_from_process(InHook, const Cause&, const Destination&, const Report&,
                           unsigned seconds) noexcept;

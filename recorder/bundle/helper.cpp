@@ -128,7 +128,8 @@ void on_data_written(InHook hook, void* argument) noexcept {
   set_result(desk, Result::written);
   if (!desk.report.quiet && !desk.reported) {
     Text lines{desk.lines};
-    report_failure(hook, lines, desk.view, desk.cause, desk.work.verdict, desk.work);
+    if (!desk.report.told)
+      report_failure(hook, lines, desk.view, desk.cause, desk.work.verdict, desk.work);
     if (desk.error != 0)
       report_detour(lines, desk.directory, desk.error, desk.destination.directory);
     report_bundle(lines, desk.work.path, desk.working_directory);
@@ -157,7 +158,7 @@ void write_somewhere(Desk& desk) noexcept {
   }
   // A detour on the way to the data is in the report already.
   const bool written = result == Result::written;
-  if (desk.report.quiet || (written && !late)) return;
+  if (desk.report.quiet || (!late && (written || desk.report.told))) return;
   Text lines{desk.lines};
   if (!desk.reported)
     report_failure(desk.hook, lines, desk.view, desk.cause, desk.work.verdict, desk.work);

@@ -151,6 +151,21 @@ def test_a_recording_that_can_go_nowhere_is_not_called_none(preload, oomrec, vic
     assert sessions_in(preload) == [session]
 
 
+def test_a_failure_that_no_bundle_can_tell_is_reported_once(oomrec, victim):
+    limit = (64 << 10, 64 << 10)
+    run = oomrec(
+        "run",
+        "--",
+        victim("dies"),
+        "exits",
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, limit),
+    )
+    assert run.exit_code == 3 and run.bundles() == []
+    lines = run.stderr.splitlines()
+    assert len(lines) == 3 and lines[0].startswith("oomrec: dies asked malloc for"), str(run)
+    assert lines[2] == f"oomrec: {run.dump_dir}: File too large; no bundle could be written"
+
+
 @pytest.mark.needs_numpy
 def test_a_killed_numpy_names_its_line(preload, oomrec, tmp_path):
     script = tmp_path / "hold.py"
