@@ -49,12 +49,13 @@ std::uint32_t refusal() {
   return failure;
 }
 
-Result write_here(const std::filesystem::path& directory, bool quiet = true, unsigned seconds = 5) {
+Result write_here(const std::filesystem::path& directory, bool quiet = true, unsigned seconds = 5,
+                  bool told = false) {
   Cause cause;
   cause.failure = refusal();
   cause.trigger = Trigger::allocation_failed;
   const std::string text = directory.string();
-  return write_from_process(kHook, cause, {text.c_str(), 0, 0}, {quiet}, seconds);
+  return write_from_process(kHook, cause, {text.c_str(), 0, 0}, {quiet, told}, seconds);
 }
 
 std::string status_line(const char* key) {
@@ -210,6 +211,17 @@ TEST_CASE("the report is on stderr, and says where the bundle is") {
   CHECK(text.find("asked malloc for 4.0 KiB and was refused") != std::string::npos);
   CHECK(text.find("oomrec: bundle " + scratch.dumps.string()) != std::string::npos);
   CHECK(std::count(text.begin(), text.end(), '\n') <= 8);
+  CHECK(finish(kHook, 5));
+}
+
+TEST_CASE("of a refusal that was told it says only where the bundle is now") {
+  Scratch scratch;
+  refusal();
+  CaughtError error;
+  CHECK(write_here(scratch.dumps, false, 5, true) == Result::written);
+  const std::string text = error.text();
+  CHECK(text.starts_with("oomrec: bundle " + scratch.dumps.string()));
+  CHECK(std::count(text.begin(), text.end(), '\n') == 1);
   CHECK(finish(kHook, 5));
 }
 
