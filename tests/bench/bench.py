@@ -23,7 +23,6 @@ from recorders import Recorder, recorders
 from workloads import Workload, workloads
 
 OUR_TIMEOUT_S = 300
-PEER_TIMEOUT_S = 60
 SLOW_S = 5  # of CPU time: a peer that needs more for one run runs no further one
 
 
@@ -34,10 +33,14 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--only", action="append", default=[])
     parser.add_argument("--without-peers", action="store_true")
-    parser.add_argument("--rounds", type=int, default=0)
-    parser.add_argument("--peer-rounds", type=int, default=0)
+    parser.add_argument("--rounds", type=int)
+    parser.add_argument("--peer-rounds", type=int)
+    parser.add_argument("--peer-seconds", type=float, default=60)
     parser.add_argument("--results", type=Path)
-    return parser.parse_args()
+    options = parser.parse_args()
+    options.rounds = options.rounds or (3 if options.quick else 7)
+    options.peer_rounds = options.peer_rounds or (1 if options.quick else 3)
+    return options
 
 
 def clean_environment() -> dict[str, str]:
@@ -74,7 +77,9 @@ def figure_of(workload: Workload, used: measure.Used) -> float:
     return used.cpu_s * (1000 if workload.unit == "ms" else 1)
 
 
-def run_once(workload: Workload, recorder: Recorder, base: dict[str, str], result: dict) -> None:
+def run_once(
+    workload: Workload, recorder: Recorder, base: dict, result: dict, timeout_s: float
+) -> None:
     """Adds one figure to the result, or says there why none is to be had."""
     starts = []
     for _ in range(workload.starts):
@@ -84,7 +89,7 @@ def run_once(workload: Workload, recorder: Recorder, base: dict[str, str], resul
                 recorder.command(workload.command, folder),
                 {**base, **workload.environment, **recorder.environment(folder)},
                 folder,
-                OUR_TIMEOUT_S if recorder.ours or recorder.name == "none" else PEER_TIMEOUT_S,
+                timeout_s,
             )
         if used.stopped:
             result["stopped_cpu_s"] = used.cpu_s
@@ -111,22 +116,24 @@ def goes_on(recorder: Recorder, result: dict, round_number: int, peer_rounds: in
 
 
 def measure_workload(
-    workload: Workload, usable: list[Recorder], base: dict, rounds: int, peer_rounds: int
-):
+    workload: Workload, usable: list[Recorder], base: dict, options: argparse.Namespace
+) -> dict:
     results = {
         recorder.name: {"figures": [], "cpu_s": [], "rss_mib": [], "stopped_cpu_s": None, "problem": None}
         for recorder in usable
         if recorder.takes(workload)
     }  # fmt: skip
     spare = {"figures": [], "cpu_s": [], "rss_mib": []}
-    run_once(workload, usable[0], base, spare)  # files come into the page cache
-    for number in range(rounds):
+    run_once(workload, usable[0], base, spare, OUR_TIMEOUT_S)  # files come into the page cache
+    for number in range(options.rounds):
         taking = [recorder for recorder in usable if recorder.name in results]
         turn = number % len(taking)
         for recorder in taking[turn:] + taking[:turn]:
             result = results[recorder.name]
-            if goes_on(recorder, result, number, peer_rounds):
-                run_once(workload, recorder, base, result)
+            if goes_on(recorder, result, number, options.peer_rounds):
+                ours = recorder.ours or recorder.name == "none"
+                timeout_s = OUR_TIMEOUT_S if ours else options.peer_seconds
+                run_once(workload, recorder, base, result, timeout_s)
     return {
         "name": workload.name,
         "group": workload.group,
@@ -155,8 +162,6 @@ def measure_all(options: argparse.Namespace, scratch: Path) -> dict:
             usable.append(recorder)
         else:
             print(f"skipped: {recorder.title}: {problem}", flush=True)
-    rounds = options.rounds or (3 if options.quick else 7)
-    peer_rounds = options.peer_rounds or (1 if options.quick else 3)
     measured = []
     for workload in chosen:
         print(f"measuring {workload.name}: {workload.title}", flush=True)
@@ -165,7 +170,7 @@ def measure_all(options: argparse.Namespace, scratch: Path) -> dict:
                 "  skipped: there is no build/venv; scripts/bench without --without-peers makes it"
             )
             continue
-        measured.append(measure_workload(workload, usable, base, rounds, peer_rounds))
+        measured.append(measure_workload(workload, usable, base, options))
         for name, result in measured[-1]["results"].items():
             if result["problem"]:
                 print(f"  {name}: {result['problem']}", flush=True)
@@ -176,8 +181,9 @@ def measure_all(options: argparse.Namespace, scratch: Path) -> dict:
         "schema_version": 1,
         "date_utc": datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%d"),
         "quick": options.quick,
-        "rounds": rounds,
-        "peer_rounds": 0 if options.without_peers else peer_rounds,
+        "rounds": options.rounds,
+        "peer_rounds": 0 if options.without_peers else options.peer_rounds,
+        "peer_seconds": options.peer_seconds,
         "machine": machine(),
         "recorders": described,
         "workloads": measured,

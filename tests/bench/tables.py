@@ -120,9 +120,7 @@ def said_once(results: dict) -> str:
 def rounds_in_words(results: dict) -> str:
     words = f"Interleaved rounds: {results['rounds']}"
     if results["peer_rounds"]:
-        words += (
-            f", peers in {results['peer_rounds']} of them (in one where a run takes more than 5 s)"
-        )
+        words += f", peers in {results['peer_rounds']} of them (one where a run takes more than 5 s), stopped after {results['peer_seconds']:.0f} s"
     return words + ("; a quick run: not to be quoted" if results["quick"] else "")
 
 

@@ -48,7 +48,7 @@ def test_tables_say_what_was_missed_stopped_and_skipped(bench, tmp_path):
     """From figures made up for it: a goal reached and one missed, a peer stopped, one not there."""
     json_goals = {"sampled": {"ratio": 1.12, "added_mib": 6}, "exact": {"ratio": 1.65}}
     results = {
-        "schema_version": 1, "date_utc": "2026-02-03", "quick": False, "rounds": 1, "peer_rounds": 1,
+        "schema_version": 1, "date_utc": "2026-02-03", "quick": False, "rounds": 1, "peer_rounds": 1, "peer_seconds": 60,
         "machine": {"cores": 2, "cpu": "A CPU", "virtual": True, "memory_gib": 8, "kernel": "6.1",
                     "libc": "glibc 2.36", "python": "3.11.2"},
         "recorders": [
