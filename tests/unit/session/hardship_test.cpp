@@ -469,7 +469,7 @@ TEST_CASE("a process that was stopped in its start keeps its file") {
 }
 
 TEST_CASE("what an exec left of a session goes at once, unless it was refused something") {
-  for (const u64 refused : {0, 1}) {
+  for (const u64 refused : {u64{0}, u64{1}}) {
     const Scratch scratch;
     Signal ready;
     Child child{[&] {
