@@ -19,14 +19,17 @@ constexpr std::size_t kBatch = 4096;  // blocks that are handed over at once: th
   return block;
 }
 
-[[gnu::noinline]] void make_and_free(unsigned depth, std::uint64_t pairs) {
-  volatile char padding[40] = {};
+// The result keeps every level's frame: nothing is a tail call.
+[[gnu::noinline]] unsigned make_and_free(unsigned depth, std::uint64_t pairs) {
+  volatile char padding[40];
+  padding[0] = static_cast<char>(depth);
+  unsigned levels = 0;
   if (depth > 0) {
-    make_and_free(depth - 1, pairs);
+    levels = make_and_free(depth - 1, pairs);
   } else {
     for (std::uint64_t i = 0; i < pairs; ++i) std::free(make(i));
   }
-  padding[0] = static_cast<char>(depth);
+  return levels + static_cast<unsigned>(padding[0] >= 0);
 }
 
 // Batches on their way to the thread that frees them: a few, so that memory stays small.
