@@ -46,7 +46,11 @@ def arguments() -> argparse.Namespace:
 def clean_environment() -> dict[str, str]:
     """The machine's own, without what changes programs or recorders."""
     prefixes = ("OOMREC_", "LD_", "PYTHON", "MALLOC_", "HEAPPROFILE", "DEBUGINFOD_")
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(prefixes)}
+    kept = {
+        name: value
+        for name, value in os.environ.items()
+        if name == "OOMREC_SESSION_DIR" or not name.startswith(prefixes)
+    }
     return {**kept, "LC_ALL": "C.UTF-8"}
 
 
