@@ -78,9 +78,12 @@ std::uint32_t known_nodes(const NodeMemo& memo, std::uint32_t root,
 // then come `words`, innermost first. *full: the trie has no room, and this is the longest prefix.
 std::uint32_t intern_stack(InHook hook, NodeMemo& memo, std::uint32_t root, std::uint32_t known,
                            const std::uint64_t* words, std::uint32_t count, bool* full) noexcept {
-  std::uint32_t comparable = memo.root == root ? memo.count : 0;
+  if (memo.root != root) {
+    memo.root = root;
+    memo.count = 0;
+  }
+  std::uint32_t comparable = memo.count;
   std::uint32_t node = known == 0 ? root : memo.nodes[known - 1];
-  memo.root = root;
   for (std::uint32_t i = known; count > 0; ++i) {
     const std::uint64_t word = words[--count];
     if (i < comparable && memo.words[i] == word) {

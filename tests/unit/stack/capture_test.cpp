@@ -163,6 +163,17 @@ TEST_CASE("too deep a stack keeps its innermost frames and says so") {
   CHECK(session::special_of(frames[session::kMaxFrames]) == session::SpecialFrame::truncated);
 }
 
+TEST_CASE("a stack without frames leaves nothing of another group in the memo") {
+  started();
+  const std::uint32_t group = group_named(41);
+  capture_at(400, group_named(37));
+  set_own_code({0, ~std::uint64_t{0}});
+  capture_at(1, group);
+  set_own_code({});
+  const std::vector<std::uint64_t> frames = frames_of(capture_at(400, group));
+  CHECK(session::argument_of(frames.back()) == 41);
+}
+
 TEST_CASE("threads intern the same stacks to the same nodes") {
   started();
   const std::uint32_t group = group_named(19);
