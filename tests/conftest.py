@@ -17,6 +17,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import time
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -125,6 +126,16 @@ class Runner:
         run = self(args[0], "--json", *args[1:], **options)
         assert run.exit_code == 0, str(run)
         return run.json()
+
+    def sessions_left(self, within_s: float = 20) -> list[Path]:
+        """Sessions that are still there once the last child, which nobody waits for, should be gone.
+
+        A shell ends before its coprocess, and a program closes stdout before its exit handlers.
+        """
+        until = time.monotonic() + within_s
+        while (left := list(self.session_dir.rglob("*.session"))) and time.monotonic() < until:
+            time.sleep(0.02)
+        return left
 
     def end_all(self) -> None:
         for process in self._started:
