@@ -1,6 +1,7 @@
 """What every integration test stands on: run what the user runs, and read what was left behind.
 
-A test runs in a directory of its own, where bundles go to ./oom_dumps and sessions to ./sessions.
+A test runs in a directory of its own, where bundles go to ./oom_dumps, sessions to ./sessions and
+what the command keeps of symbols to ./cache.
 Programs see a clean environment (no OOMREC_*, LD_PRELOAD or PYTHON* of the machine's), and every
 one is ended after its timeout. What a machine lacks skips a test, by a marker and with its reason.
 The build folder is ./build, or the one that OOMREC_TEST_BUILD names.
@@ -70,10 +71,13 @@ class Runner:
         self.dump_dir = directory / "oom_dumps"
         self.session_dir = directory / "sessions"
         self.session_dir.mkdir(mode=0o700, exist_ok=True)
+        self.cache_dir = directory / "cache"
+        self.cache_dir.mkdir(exist_ok=True)
         self.environment = {
             **clean_environment(),
             "OOMREC_DUMP_DIR": str(self.dump_dir),
             "OOMREC_SESSION_DIR": str(self.session_dir),
+            "XDG_CACHE_HOME": str(self.cache_dir),
             **environment,
         }
         self._prefix = prefix

@@ -315,7 +315,7 @@ int show_command(const Words& words) {
   if (!arguments.parse(words)) return code(Exit::shown);
   allow_debuginfod(options.debuginfod);
 
-  Source source = open_source(options.bundle);
+  Source source = open_source(options.bundle, options.cache());
   if (options.json) {
     print_json(page_json(source, options.top != 0 ? options.top : kMostInJson));
   } else {

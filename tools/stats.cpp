@@ -152,7 +152,7 @@ int stats_command(const Words& words) {
   if (!arguments.parse(words)) return code(Exit::shown);
   allow_debuginfod(options.debuginfod);
 
-  const Source source = open_source(options.bundle);
+  const Source source = open_source(options.bundle, options.cache());
   Stacks stacks{*source.recording, *source.places};
   const Statistics statistics = statistics_of(*source.recording, stacks, *source.places);
   if (options.json) {

@@ -140,7 +140,7 @@ int tree_command(const Words& words) {
   if (!arguments.parse(words)) return code(Exit::shown);
   allow_debuginfod(options.debuginfod);
 
-  const Source source = open_source(options.bundle);
+  const Source source = open_source(options.bundle, options.cache());
   std::vector<HolderFigures> holders = source.recording->holders();
   std::erase_if(holders, [&](const HolderFigures& holder) {
     return options.space != "all" && name_of(holder.space) != options.space;

@@ -54,7 +54,7 @@ fs::path newest_bundle() {
 
 }  // namespace
 
-Source open_source(const std::string& argument) {
+Source open_source(const std::string& argument, std::shared_ptr<const CacheDirectory> cache) {
   const fs::path path = argument.empty() ? newest_bundle() : fs::path{argument};
   std::error_code error;
   Source source;
@@ -73,9 +73,9 @@ Source open_source(const std::string& argument) {
   }
   source.recording = std::make_unique<Recording>(file);
   source.places = std::make_unique<Places>(
-      *source.recording, source.bundle.empty()
-                             ? StoredSymbols{}
-                             : StoredSymbols::load(source.bundle / "symbols.json"));
+      *source.recording,
+      source.bundle.empty() ? StoredSymbols{} : StoredSymbols::load(source.bundle / "symbols.json"),
+      std::move(cache));
   return source;
 }
 

@@ -28,7 +28,8 @@ struct Source {
 };
 
 // `argument`: a bundle's directory, a recording, or empty: the newest bundle of the dump directory,
-// after recordings of dead processes there were made bundles. Throws Error.
-Source open_source(const std::string& argument);
+// after recordings of dead processes there were made bundles. `cache`: see Places. Throws Error.
+Source open_source(const std::string& argument,
+                   std::shared_ptr<const CacheDirectory> cache = nullptr);
 
 }  // namespace oomrec::tools

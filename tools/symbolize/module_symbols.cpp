@@ -3,16 +3,15 @@
 #include <cxxabi.h>
 #include <dwarf.h>
 #include <elfutils/libdw.h>
+#include <elfutils/libdwelf.h>
 #include <elfutils/libdwfl.h>
-#include <fcntl.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cstdlib>
-#include <cstring>
 #include <optional>
 #include <unordered_map>
 
+#include "tools/symbolize/open_module.h"
 #include "tools/symbolize/symbol_table.h"
 
 namespace oomrec::tools {
@@ -123,23 +122,12 @@ void set_call_place(Dwarf_Die* unit, Dwarf_Die* inlined, Location& caller) {
   }
 }
 
-const Dwfl_Callbacks kCallbacks = {
-    .find_elf = dwfl_build_id_find_elf,
-    .find_debuginfo = dwfl_standard_find_debuginfo,
-    .section_address = dwfl_offline_section_address,
-    .debuginfo_path = nullptr,
-};
-
 }  // namespace
 
-struct ModuleSymbols::State {
-  ~State() {
-    if (dwfl != nullptr) dwfl_end(dwfl);
-  }
+struct ModuleSymbols::State : OpenModule {
+  explicit State(const std::string& file_path) : OpenModule(file_path), path(file_path) {}
 
-  Dwfl* dwfl = nullptr;
-  Dwfl_Module* module = nullptr;
-  Dwarf_Addr bias = 0;  // of dwfl's addresses over the file's own
+  const std::string path;
   Dwarf* dwarf = nullptr;
   Dwarf_Addr dwarf_bias = 0;
   bool indexed = false;
@@ -216,21 +204,8 @@ ModuleSymbols::~ModuleSymbols() = default;
 std::unique_ptr<ModuleSymbols> ModuleSymbols::open(const std::string& path,
                                                    std::span<const std::uint8_t> build_id) {
   if (path.empty() || path[0] != '/') return nullptr;
-  auto state = std::make_unique<State>();
-  state->dwfl = dwfl_begin(&kCallbacks);
-  // A FIFO or a device in the path must not hold us.
-  const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-  if (state->dwfl == nullptr || file < 0) {
-    if (file >= 0) close(file);
-    return nullptr;
-  }
-  dwfl_report_begin(state->dwfl);
-  state->module = dwfl_report_elf(state->dwfl, path.c_str(), path.c_str(), file, 0, false);
-  if (state->module == nullptr) close(file);
-  dwfl_report_end(state->dwfl, nullptr, nullptr);
-  if (state->module == nullptr || dwfl_module_getelf(state->module, &state->bias) == nullptr) {
-    return nullptr;
-  }
+  auto state = std::make_unique<State>(path);
+  if (state->module == nullptr) return nullptr;
   const unsigned char* found = nullptr;
   GElf_Addr where = 0;
   const int length = dwfl_module_build_id(state->module, &found, &where);
@@ -247,6 +222,16 @@ std::vector<Location> ModuleSymbols::find(std::uint64_t address) {
   if (outermost.function.empty()) outermost.function = state_->from_symbol_table(address);
   if (locations.size() == 1 && outermost.function.empty() && outermost.file.empty()) return {};
   return locations;
+}
+
+std::string ModuleSymbols::sources() const { return sources_of(state_->path); }
+
+bool ModuleSymbols::is_whole() const {
+  const char* name = nullptr;
+  const void* build_id = nullptr;
+  return state_->dwarf == nullptr ||
+         dwelf_dwarf_gnu_debugaltlink(state_->dwarf, &name, &build_id) <= 0 ||
+         dwarf_getalt(state_->dwarf) != nullptr;
 }
 
 std::string demangled(const char* symbol) {

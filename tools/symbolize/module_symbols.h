@@ -32,6 +32,13 @@ class ModuleSymbols {
   // What is at link-time address `address`, innermost first; empty when nothing is known.
   std::vector<Location> find(std::uint64_t address);
 
+  // The files that find() reads or would read, such that the text is another when one of them
+  // comes, goes or changes. Cost: a look for separate debug information, without reading it.
+  std::string sources() const;
+  // False when debug information refers to a further file that is not here (DWARF 5, 7.3.6): what
+  // find() answers now will be more once it is.
+  bool is_whole() const;
+
  private:
   struct State;
   explicit ModuleSymbols(std::unique_ptr<State> state);

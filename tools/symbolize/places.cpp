@@ -6,6 +6,7 @@
 #include <array>
 
 #include "recorder/stack/python_lines.h"
+#include "tools/symbolize/cached_symbols.h"
 
 namespace oomrec::tools {
 namespace {
@@ -41,11 +42,12 @@ struct Places::ModuleEntry {
   std::string build_id;
   bool interpreter = false;
   bool unreadable = false;
-  std::unique_ptr<ModuleSymbols> symbols;
+  std::unique_ptr<CachedSymbols> symbols;
 };
 
-Places::Places(const Recording& recording, StoredSymbols stored)
-    : recording_(recording), stored_(std::move(stored)) {
+Places::Places(const Recording& recording, StoredSymbols stored,
+               std::shared_ptr<const CacheDirectory> cache)
+    : recording_(recording), stored_(std::move(stored)), cache_(std::move(cache)) {
   places_.emplace_back();  // 0: none
 }
 
@@ -62,7 +64,9 @@ Places::ModuleEntry& Places::module(std::uint32_t id) {
   entry->path = recording_.text(row.path);
   entry->build_id = hexadecimal(row.build_id, id_bytes);
   entry->interpreter = is_interpreter(entry->path);
-  entry->symbols = ModuleSymbols::open(entry->path, {row.build_id, id_bytes});
+  if (auto symbols = ModuleSymbols::open(entry->path, {row.build_id, id_bytes})) {
+    entry->symbols = std::make_unique<CachedSymbols>(std::move(symbols), entry->build_id, cache_);
+  }
   entry->unreadable = entry->symbols == nullptr && entry->path.starts_with('/');
   return *entry;
 }

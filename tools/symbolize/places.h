@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "tools/analysis/recording.h"
-#include "tools/symbolize/module_symbols.h"
+#include "tools/symbolize/cache_directory.h"
 #include "tools/symbolize/stored_symbols.h"
 
 namespace oomrec::tools {
@@ -35,8 +35,10 @@ using PlaceId = std::uint32_t;
 
 class Places {
  public:
-  // `stored` may be empty: no symbols.json. The recording must outlive this.
-  Places(const Recording& recording, StoredSymbols stored);
+  // `stored` may be empty: no symbols.json. `cache`: of names that earlier commands found, if one
+  // is to be used. The recording must outlive this.
+  Places(const Recording& recording, StoredSymbols stored,
+         std::shared_ptr<const CacheDirectory> cache = nullptr);
   ~Places();
 
   // The places of a frame word, innermost first; none for the frame that names the thread group.
@@ -63,6 +65,7 @@ class Places {
 
   const Recording& recording_;
   StoredSymbols stored_;
+  std::shared_ptr<const CacheDirectory> cache_;
   std::vector<Place> places_;
   std::unordered_map<std::string, PlaceId> ids_;
   std::unordered_map<std::uint64_t, std::vector<PlaceId>> by_frame_;

@@ -1,0 +1,65 @@
+#include "tools/symbolize/open_module.h"
+
+#include <elfutils/libdwelf.h>
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cstdlib>
+
+namespace oomrec::tools {
+namespace {
+
+// A file as it is now: one that is written anew or replaced reads otherwise.
+std::string identity_of(int file) {
+  struct stat status {};
+  if (file < 0 || fstat(file, &status) != 0) return "none";
+  return fmt::format("{}:{} {} {}.{:09}", status.st_dev, status.st_ino, status.st_size,
+                     status.st_mtim.tv_sec, status.st_mtim.tv_nsec);
+}
+
+const Dwfl_Callbacks kCallbacks = {
+    .find_elf = dwfl_build_id_find_elf,
+    .find_debuginfo = dwfl_standard_find_debuginfo,
+    .section_address = dwfl_offline_section_address,
+    .debuginfo_path = nullptr,
+};
+
+}  // namespace
+
+OpenModule::OpenModule(const std::string& path) {
+  // A FIFO or a device in the path must not hold us.
+  const int file = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+  if (file < 0) return;
+  identity = identity_of(file);
+  dwfl = dwfl_begin(&kCallbacks);
+  if (dwfl != nullptr) {
+    dwfl_report_begin(dwfl);
+    module = dwfl_report_elf(dwfl, path.c_str(), path.c_str(), file, 0, false);
+    dwfl_report_end(dwfl, nullptr, nullptr);
+  }
+  if (module == nullptr) close(file);
+  if (elf() == nullptr) module = nullptr;
+}
+
+OpenModule::~OpenModule() {
+  if (dwfl != nullptr) dwfl_end(dwfl);
+}
+
+std::string sources_of(const std::string& path) {
+  // A module that was asked where its debug information is does not read it afterwards.
+  OpenModule probe{path};
+  if (probe.module == nullptr) return {};
+  GElf_Word crc = 0;
+  const char* const link = dwelf_elf_gnu_debuglink(probe.elf(), &crc);
+  char* found = nullptr;
+  const int file = dwfl_standard_find_debuginfo(probe.module, nullptr, nullptr, 0, path.c_str(),
+                                                link, crc, &found);
+  std::free(found);
+  std::string sources = fmt::format("{}\n{}\n", probe.identity, identity_of(file));
+  if (file >= 0) close(file);
+  return sources;
+}
+
+}  // namespace oomrec::tools
