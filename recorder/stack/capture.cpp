@@ -109,18 +109,15 @@ std::uint32_t intern_stack(InHook hook, NodeMemo& memo, std::uint32_t root, std:
 [[gnu::noinline]] std::uint32_t capture(InHook hook, ThreadStacks& thread,
                                         std::uint32_t group) noexcept {
   const NativeStack native = without_own_frames(remembered_unwind(hook, registers_here(), thread));
-  bool python_cut = false;
   bool merged_cut = false;
   const bool in_handler = native.truncated || holds_signal_frame(native);
-  const std::uint32_t python =
-      python_frames(hook, thread.python, session::kMaxFrames, &python_cut, in_handler);
-  const bool all_native = python == 0 && !native.truncated;
+  const PythonStack python = python_stack(hook, thread.python, in_handler);
+  const bool all_native = python.count == 0 && !native.truncated;
   const std::uint32_t known = all_native ? known_nodes(thread.nodes, group, native) : 0;
-  const std::uint32_t count =
-      merge(hook, native.frames, native.count - known, native.truncated, thread.python, python,
-            thread.merged, session::kMaxFrames, &merged_cut);
+  const std::uint32_t count = merge(hook, native.frames, native.count - known, native.truncated,
+                                    python, thread.merged, session::kMaxFrames, &merged_cut);
   const std::uint64_t cut = session::special_frame(session::SpecialFrame::truncated, 0);
-  bool truncated = native.truncated || python_cut || merged_cut;
+  bool truncated = native.truncated || python.truncated || merged_cut;
   std::uint32_t root = group;
   if (truncated) {
     if (const std::uint32_t marked = intern(hook, root, cut); marked != 0) root = marked;

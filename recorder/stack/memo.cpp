@@ -153,6 +153,7 @@ NativeStack remembered_unwind(InHook hook, const Registers& at, ThreadStacks& th
 void forget_memos(ThreadStacks& thread) noexcept {
   thread.memo.reusable = 0;
   thread.nodes.count = 0;
+  forget_python(thread.python);
 }
 
 void forget_memos() noexcept { g_generation.fetch_add(1, std::memory_order_relaxed); }

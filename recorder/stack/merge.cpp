@@ -3,7 +3,8 @@
 // By address, not by name: from 3.10 on something of each Python call lies in the C frame of the
 // eval loop that runs it (a CFrame, a shim frame), so native frame j runs it when
 // sp_j ≤ marker < sp_(j+1). That holds whatever the compiler made of the eval loop. Up to 3.9
-// nothing does: there one native frame of the eval loop runs one Python frame.
+// nothing does: there one native frame of the eval loop runs one Python frame. Frames with the same
+// marker are of one call.
 //
 // A Python frame that finds no native one keeps its place in the order: nothing is lost.
 
@@ -38,6 +39,31 @@ class Merger {
         merged_(merged),
         capacity_(capacity) {}
 
+  // Python frames of the eval call with this marker follow.
+  void enter_call(std::uint64_t marker) noexcept {
+    const std::uint32_t owner = owner_of(marker);
+    if (owner < native_count_) {
+      write_native(owner);
+      ++written_;  // they stand in its place
+    } else if (lies_beyond(marker)) {
+      write_native(native_count_);
+    }
+  }
+
+  void write_native(std::uint32_t end) noexcept {
+    for (; written_ < end; ++written_) {
+      NativeFrame& frame = native_[written_];
+      if (frame.word == 0) frame.word = word_of(hook_, frame);
+      put(frame.word);
+    }
+  }
+
+  void write_python(std::uint64_t word) noexcept { put(word); }
+
+  std::uint32_t count() const noexcept { return count_; }
+  bool is_cut() const noexcept { return cut_; }
+
+ private:
   // The native frame, not written yet, that runs the Python frame with this marker; native_count
   // when there is none.
   std::uint32_t owner_of(std::uint64_t marker) const noexcept {
@@ -53,25 +79,6 @@ class Merger {
     return native_count_ != 0 && marker >= native_[native_count_ - 1].sp;
   }
 
-  void write_native(std::uint32_t end) noexcept {
-    for (; written_ < end; ++written_) {
-      NativeFrame& frame = native_[written_];
-      if (frame.word == 0) frame.word = word_of(hook_, frame);
-      put(frame.word);
-    }
-  }
-
-  void skip_native() noexcept { ++written_; }
-  std::uint32_t native_count() const noexcept { return native_count_; }
-
-  void write_python(const PythonFrame& frame) noexcept {
-    put(session::python_frame(frame.code, frame.instruction));
-  }
-
-  std::uint32_t count() const noexcept { return count_; }
-  bool is_cut() const noexcept { return cut_; }
-
- private:
   bool holds(std::uint32_t j, std::uint64_t marker) const noexcept {
     if (marker < native_[j].sp) return false;
     if (j + 1 < native_count_) return marker < native_[j + 1].sp;
@@ -100,20 +107,16 @@ class Merger {
 }  // namespace
 
 std::uint32_t merge(InHook hook, NativeFrame* native, std::uint32_t native_count,
-                    bool native_truncated, const PythonFrame* python, std::uint32_t python_count,
-                    std::uint64_t* merged, std::uint32_t capacity, bool* cut) noexcept {
+                    bool native_truncated, const PythonStack& python, std::uint64_t* merged,
+                    std::uint32_t capacity, bool* cut) noexcept {
   Merger merger(hook, native, native_count, native_truncated, merged, capacity);
-  for (std::uint32_t first = 0; first < python_count;) {
-    std::uint32_t end = first + 1;
-    while (end < python_count && !python[end - 1].entry) ++end;
-    const std::uint32_t owner = merger.owner_of(python[first].marker);
-    if (owner < native_count) {
-      merger.write_native(owner);
-      merger.skip_native();
-    } else if (merger.lies_beyond(python[first].marker)) {
-      merger.write_native(native_count);
-    }
-    for (; first < end; ++first) merger.write_python(python[first]);
+  std::uint64_t call = 0;
+  for (std::uint32_t left = python.count; left != 0; --left) {
+    const PythonLink& link = python.links[left - 1];
+    if (link.word == 0) continue;
+    if (link.marker == 0 || link.marker != call) merger.enter_call(link.marker);
+    call = link.marker;
+    merger.write_python(link.word);
   }
   merger.write_native(native_count);
   if (cut != nullptr) *cut = merger.is_cut();

@@ -1,95 +1,27 @@
 // Walks the calling thread's Python frames.
 //
 // The chain of one's own thread is stable, with or without the GIL: only this thread pushes and
-// pops. The one hazard is the end of the interpreter, which frees the states of daemon threads
-// while their thread-specific pointer still stands, even in the middle of a walk; the other is a
-// signal on 3.11 and 3.12 in the moment when the C frame is linked and its Python frame is not yet.
+// pops. Most of it is what it was at the thread's last event. So the walk goes outwards, and where
+// it comes to a remembered link that is what it was, the look-up is saved; where that holds for
+// *every* link from one to the outermost, that part is taken over as it stands. A frame's address
+// alone says nothing: its memory is reused with other callers.
+//
+// What makes a link what it was: its address, reached through the chain as it is now; the cells of
+// the frame, which are all that the walk reads of it; the print of its code object; and, where the
+// C frames of eval calls are a chain of their own (3.10, 3.11), its C frame. The word and the
+// marker were made of these and of what is further out.
 
-#include "recorder/stack/python.h"
-
-#include <pthread.h>
-
-#include "recorder/stack/elf_symbols.h"
+#include "recorder/session/view.h"
+#include "recorder/stack/python_code.h"
 #include "recorder/stack/python_lines.h"
+#include "recorder/stack/python_thread.h"
 #include "recorder/vocabulary.h"
 
 namespace oomrec::stack {
 namespace {
 
-// After the buffer is full: so many frames more are looked at to find the C frame they belong to.
+// After the buffer is full: so many links more are looked at to find the C frame of the last ones.
 constexpr std::uint32_t kMarkerSearch = 4096;
-
-struct ThreadState {
-  std::uint64_t address;  // 0: no Python thread, not yet or no longer running
-  bool attached;          // holds the GIL: the interpreter cannot end under it
-
-  // Whether what was read from it so far was its own: what frees it says first that it will.
-  bool was_alive() const noexcept { return attached || g_interpreter.is_finalizing() == 0; }
-};
-
-ThreadState thread_state() noexcept {
-  const Interpreter& python = g_interpreter;
-  const bool attached_is_ours = python.version_hex >= 0x030c0000;
-  void* const attached = python.attached_state();
-  // An attached state may run on another thread than the one that made it (sub-interpreters), so
-  // its thread id is not asked.
-  if (attached_is_ours && attached != nullptr) {
-    return {reinterpret_cast<std::uint64_t>(attached), true};
-  }
-  void* const own = python.own_state();
-  if (own == nullptr) return {0, false};
-  const auto state = reinterpret_cast<std::uint64_t>(own);
-  if (own == attached) return {state, true};
-  if (python.is_finalizing() != 0) return {0, false};
-  const bool stale = load<std::uint64_t>(state + python.at.thread_id) != pthread_self();
-  return {stale ? 0 : state, false};
-}
-
-bool is_shim_owner(std::uint8_t owner) noexcept {
-  return g_interpreter.at.chain >= FrameChain::shim_under_cframe &&
-         owner >= g_interpreter.at.first_shim_owner;
-}
-
-// In a signal handler on 3.11 and 3.12: whether the innermost eval call is completely linked. Its C
-// frame is entered in the chain before its fields are set: until then they are left-overs of the
-// stack. So every step is read by a system call, and the outermost frame of the call must lead to
-// where the call outside it stands.
-bool innermost_call_is_linked(InHook hook, std::uint64_t state, std::uint64_t cframe) noexcept {
-  constexpr std::uint64_t kThreadStateBytes = 1024;  // the first C frame is a part of it
-  if (cframe - state < kThreadStateBytes) return true;
-  const PythonOffsets& at = g_interpreter.at;
-  std::uint64_t outer = 0;
-  std::uint64_t outer_frame = 0;
-  if (!read_own_memory(hook, cframe + at.cframe_previous, &outer, sizeof outer) ||
-      !read_own_memory(hook, outer + at.cframe_current, &outer_frame, sizeof outer_frame)) {
-    return false;
-  }
-  auto frame = load<std::uint64_t>(cframe + at.cframe_current);
-  for (std::uint32_t left = session::kMaxFrames; left != 0; --left) {
-    std::byte copy[96];
-    std::uint64_t type = 0;
-    if (frame % 8 != 0 || !read_own_memory(hook, frame, copy, sizeof copy)) return false;
-    const auto in_copy = reinterpret_cast<std::uint64_t>(copy);
-    const auto code = load<std::uint64_t>(in_copy + at.frame_code);
-    if (!read_own_memory(hook, code + at.object_type, &type, sizeof type) ||
-        type != g_interpreter.code_type) {
-      return false;
-    }
-    const auto previous = load<std::uint64_t>(in_copy + at.frame_previous);
-    const bool outermost = at.chain == FrameChain::entry_flag
-                               ? load<std::uint8_t>(in_copy + at.frame_is_entry) != 0
-                               : is_shim_owner(load<std::uint8_t>(in_copy + at.frame_owner));
-    if (outermost) return previous == outer_frame;
-    frame = previous;
-  }
-  return false;
-}
-
-bool is_shim(std::uint64_t frame) noexcept {
-  const PythonOffsets& at = g_interpreter.at;
-  return at.frame_owner != PythonOffsets::kAbsent &&
-         is_shim_owner(load<std::uint8_t>(frame + at.frame_owner));
-}
 
 // Start of the bytecode that this frame executes: the code object's, or its thread's copy of it.
 std::uint64_t bytecode_of(std::uint64_t frame, std::uint64_t code) noexcept {
@@ -103,129 +35,225 @@ std::uint64_t bytecode_of(std::uint64_t frame, std::uint64_t code) noexcept {
   return load<std::uint64_t>(copies + 8 + 8 * static_cast<std::uint64_t>(index));
 }
 
-std::uint32_t instruction_of(std::uint64_t frame, std::uint64_t code) noexcept {
-  const PythonOffsets& at = g_interpreter.at;
-  const std::uint64_t field = frame + at.frame_instruction;
+// In bytes of the bytecode, from what the frame says.
+std::uint32_t instruction_of(std::uint64_t frame, std::uint64_t code, std::uint64_t cell) noexcept {
   std::int64_t offset = 0;
-  switch (at.instruction_kind) {
+  switch (g_interpreter.at.instruction_kind) {
     case InstructionKind::byte_index:
-      offset = load<std::int32_t>(field);
+      offset = static_cast<std::int32_t>(cell);
       break;
     case InstructionKind::unit_index:
-      offset = std::int64_t{load<std::int32_t>(field)} * 2;
+      offset = std::int64_t{static_cast<std::int32_t>(cell)} * 2;
       break;
     case InstructionKind::pointer:
-      offset = static_cast<std::int64_t>(load<std::uint64_t>(field) - bytecode_of(frame, code));
+      offset = static_cast<std::int64_t>(cell - bytecode_of(frame, code));
       break;
   }
   return offset < 0 || offset > INT32_MAX ? kNoInstruction : static_cast<std::uint32_t>(offset);
 }
 
-// Collects frames and, at the end of each eval call, gives them the address in its C frame.
-class Collector {
+std::uint64_t code_of(const FrameCells& cells) noexcept { return cells.code & ~std::uint64_t{7}; }
+
+FrameCells cells_of(std::uint64_t frame) noexcept {
+  const PythonOffsets& at = g_interpreter.at;
+  FrameCells cells{};
+  cells.previous = load<std::uint64_t>(frame + at.frame_previous);
+  cells.code = load<std::uint64_t>(frame + at.frame_code);
+  const std::uint64_t instruction = frame + at.frame_instruction;
+  cells.instruction = at.instruction_kind == InstructionKind::pointer
+                          ? load<std::uint64_t>(instruction)
+                          : load<std::uint32_t>(instruction);
+  if (at.frame_role != PythonOffsets::kAbsent) {
+    cells.role = load<std::uint8_t>(frame + at.frame_role);
+  }
+  return cells;
+}
+
+// A link as it is looked up, its marker apart.
+PythonLink new_link(InHook hook, std::uint64_t frame, const FrameCells& cells) noexcept {
+  PythonLink link{};
+  link.address = frame;
+  link.cells = cells;
+  if (is_shim_owner(cells.role)) return link;
+  const std::uint64_t code = code_of(cells);
+  if (code == 0) {
+    link.word = session::python_frame(0, 0);
+    return link;
+  }
+  link.has_code = true;
+  link.print = code_print(code);
+  const std::uint32_t id = intern_code(hook, code, link.print);
+  if (id == kHiddenCode) return link;
+  if (id == 0) link.address = 0;  // never met again: it may be told then
+  link.word = session::python_frame(id, instruction_of(frame, code, cells.instruction));
+  return link;
+}
+
+std::uint16_t& place_of(PythonMemo& memo, std::uint64_t address) noexcept {
+  return memo.places[(address >> 4 ^ address >> 10) % PythonMemo::kPlaces];
+}
+
+// One walk, and the remembered one that it may meet.
+class ChainWalk {
  public:
-  Collector(PythonFrame* frames, std::uint32_t capacity) noexcept
-      : frames_(frames), capacity_(capacity) {}
+  ChainWalk(InHook hook, const ThreadState& state, PythonMemo& memo, std::uint64_t frame,
+            std::uint64_t cframe) noexcept
+      : hook_(hook),
+        state_(state),
+        memo_(memo),
+        cframes_are_markers_(g_interpreter.at.chain == FrameChain::frame_objects_with_cframe ||
+                             g_interpreter.at.chain == FrameChain::entry_flag),
+        frame_(frame),
+        cframe_(cframes_are_markers_ ? cframe : 0) {}
 
-  bool full() const noexcept { return count_ == capacity_; }
-  std::uint32_t count() const noexcept { return count_; }
-  bool call_is_open() const noexcept { return first_of_call_ != count_; }
-
-  void add(std::uint64_t code, std::uint32_t id, std::uint32_t instruction) noexcept {
-    frames_[count_++] = {code, id, instruction, 0, false};
-  }
-
-  void end_call(std::uint64_t marker) noexcept {
-    mark_call(marker);
-    if (call_is_open()) frames_[count_ - 1].entry = true;
-    first_of_call_ = count_;
-  }
-
-  void mark_call(std::uint64_t marker) noexcept {
-    for (std::uint32_t i = first_of_call_; i < count_; ++i) frames_[i].marker = marker;
+  PythonStack stack() noexcept {
+    while (frame_ != 0) {
+      // No address is followed before it is known to have been read from a thread that was alive:
+      // the memory of a freed one stays readable, but holds other things.
+      const FrameCells cells = cells_of(frame_);
+      if (!state_.was_alive()) return forget_python(memo_);
+      const std::uint32_t index = met_ == kNone ? place_of(memo_, frame_) : next_;
+      if (holds(index, cells)) {
+        if (met_ == kNone) met_ = index;
+        next_ = index - 1;
+      } else if (!leave_memo() || !append(new_link(hook_, frame_, cells), cframe_)) {
+        return truncated();
+      }
+      go_outwards(cells);
+    }
+    return whole();
   }
 
  private:
-  PythonFrame* const frames_;
-  const std::uint32_t capacity_;
-  std::uint32_t count_ = 0;
-  std::uint32_t first_of_call_ = 0;
-};
+  static constexpr std::uint32_t kNone = 0xffff'ffff;
 
-// `cframe`: the innermost eval call's, where the version has them.
-std::uint64_t innermost_frame(std::uint64_t state, std::uint64_t cframe) noexcept {
-  const PythonOffsets& at = g_interpreter.at;
-  if (at.thread_frame != PythonOffsets::kAbsent) {
-    return load<std::uint64_t>(state + at.thread_frame);
+  // Whether the present link is this one of the memo.
+  bool holds(std::uint32_t index, const FrameCells& cells) const noexcept {
+    if (index >= memo_.count) return false;
+    const PythonLink& link = memo_.links[index];
+    if (link.address != frame_ || !(link.cells == cells)) return false;
+    if (cframes_are_markers_ && link.marker != cframe_) return false;
+    return !link.has_code || code_print(code_of(cells)) == link.print;
   }
-  return cframe == 0 ? 0 : load<std::uint64_t>(cframe + at.cframe_current);
-}
 
-// No address is followed before it is known to have been read from a thread that was alive: the
-// memory of a freed one stays readable, but holds other things.
-std::uint32_t walk(InHook hook, ThreadState state, PythonFrame* frames, std::uint32_t capacity,
-                   bool* truncated, bool in_handler) noexcept {
-  const PythonOffsets& at = g_interpreter.at;
-  std::uint64_t cframe = 0;
-  if (at.thread_cframe != PythonOffsets::kAbsent) {
-    cframe = load<std::uint64_t>(state.address + at.thread_cframe);
-    if (!state.was_alive()) return 0;
+  void go_outwards(const FrameCells& cells) noexcept {
+    frame_ = cells.previous;
+    const bool leaves_call = cframes_are_markers_ &&
+                             (g_interpreter.at.chain != FrameChain::entry_flag || cells.role != 0);
+    if (leaves_call && cframe_ != 0) {
+      cframe_ = load<std::uint64_t>(cframe_ + g_interpreter.at.cframe_previous);
+    }
   }
-  if (in_handler && at.cframe_current != PythonOffsets::kAbsent &&
-      !innermost_call_is_linked(hook, state.address, cframe)) {
+
+  // Something further out has changed: what was met becomes a part of this walk. False: no room.
+  bool leave_memo() noexcept {
+    if (met_ == kNone) return true;
+    const std::uint32_t first = met_;
+    met_ = kNone;
+    for (std::uint32_t i = first; i != next_; --i) {
+      const PythonLink& link = memo_.links[i];
+      if (append(link, link.marker)) continue;
+      frame_ = link.address;
+      return false;
+    }
+    return true;
+  }
+
+  bool append(const PythonLink& link, std::uint64_t cframe) noexcept {
+    const bool is_shown = link.word != 0;
+    if (fresh_ == kPythonLinks || (is_shown && shown_ == session::kMaxFrames)) return false;
+    memo_.fresh[fresh_] = link;
+    memo_.fresh[fresh_++].marker = cframes_are_markers_ ? cframe : 0;
+    shown_ += is_shown;
+    if (is_shim_owner(link.cells.role)) end_call(link.address);
+    return true;
+  }
+
+  // From 3.12 on the C frame of an eval call is known by the shim that ends it.
+  void end_call(std::uint64_t marker) noexcept {
+    for (; open_ != fresh_; ++open_) memo_.fresh[open_].marker = marker;
+  }
+
+  PythonStack whole() noexcept {
+    const bool fits = met_ == kNone || (met_ + fresh_ < kPythonLinks &&
+                                        memo_.links[met_].shown + shown_ <= session::kMaxFrames);
+    if (!fits && !leave_memo()) return truncated();
+    const std::uint32_t kept = met_ == kNone ? 0 : met_ + 1;
+    if (kept != 0 && !cframes_are_markers_) end_call(memo_.links[met_].marker);
+    const std::uint32_t count = take_over(kept);
+    memo_.count = count;
+    return {memo_.links, count, kept, false};
+  }
+
+  PythonStack truncated() noexcept {
+    if (!cframes_are_markers_ && open_ != fresh_) end_call(next_shim());
+    memo_.count = 0;
+    return {memo_.links, take_over(0), 0, true};
+  }
+
+  std::uint64_t next_shim() noexcept {
+    for (std::uint32_t left = kMarkerSearch; frame_ != 0 && left != 0; --left) {
+      const FrameCells cells = cells_of(frame_);
+      if (!state_.was_alive()) return 0;
+      if (is_shim_owner(cells.role)) return frame_;
+      frame_ = cells.previous;
+    }
     return 0;
   }
-  Collector collected(frames, capacity);
-  std::uint32_t left = capacity + kMarkerSearch;
-  std::uint64_t frame = innermost_frame(state.address, cframe);
-  for (; frame != 0 && left != 0; --left) {
-    if (!state.was_alive()) return 0;
-    const std::uint64_t current = frame;
-    frame = load<std::uint64_t>(current + at.frame_previous);
-    if (is_shim(current)) {
-      collected.end_call(current);
-      continue;
+
+  // The fresh links inside the outermost `kept` ones. How many there are then.
+  std::uint32_t take_over(std::uint32_t kept) noexcept {
+    std::uint32_t shown = kept == 0 ? 0 : memo_.links[kept - 1].shown;
+    while (fresh_ != 0) {
+      PythonLink& link = memo_.links[kept] = memo_.fresh[--fresh_];
+      link.shown = shown += link.word != 0;
+      place_of(memo_, link.address) = static_cast<std::uint16_t>(kept++);
     }
-    if (collected.full()) {
-      *truncated = true;
-      if (at.chain < FrameChain::shim_under_cframe || !collected.call_is_open()) break;
-      continue;
-    }
-    const std::uint64_t code = load<std::uint64_t>(current + at.frame_code) & ~std::uint64_t{7};
-    if (!state.was_alive()) return 0;
-    const std::uint32_t id = code == 0 ? 0 : intern_code(hook, code);
-    if (id != kHiddenCode) collected.add(code, id, code == 0 ? 0 : instruction_of(current, code));
-    switch (at.chain) {
-      case FrameChain::frame_objects:
-        collected.end_call(0);
-        break;
-      case FrameChain::frame_objects_with_cframe:
-        collected.end_call(cframe);
-        if (cframe != 0) cframe = load<std::uint64_t>(cframe + at.cframe_previous);
-        break;
-      case FrameChain::entry_flag:
-        if (load<std::uint8_t>(current + at.frame_is_entry) == 0) break;
-        collected.end_call(cframe);
-        if (cframe != 0) cframe = load<std::uint64_t>(cframe + at.cframe_previous);
-        break;
-      case FrameChain::shim_under_cframe:
-      case FrameChain::shim:
-        break;
-    }
+    return kept;
   }
-  if (at.chain == FrameChain::entry_flag) collected.mark_call(cframe);  // cut before its entry
-  return collected.count();
-}
+
+  const InHook hook_;
+  const ThreadState& state_;
+  PythonMemo& memo_;
+  const bool cframes_are_markers_;
+  std::uint64_t frame_;         // the present link
+  std::uint64_t cframe_;        // of its eval call, where the version has them in a chain
+  std::uint32_t met_ = kNone;   // since this link of the memo, all have been what they were
+  std::uint32_t next_ = kNone;  // the link of the memo that must follow
+  std::uint32_t fresh_ = 0;
+  std::uint32_t open_ = 0;   // the first of the fresh links whose call has not been left
+  std::uint32_t shown_ = 0;  // of the fresh ones
+};
 
 }  // namespace
 
-std::uint32_t python_frames(InHook hook, PythonFrame* frames, std::uint32_t capacity,
-                            bool* truncated, bool in_handler) noexcept {
-  *truncated = false;
-  if (!g_interpreter.ready.load(std::memory_order_acquire)) return 0;
+PythonStack python_stack(InHook hook, PythonMemo& memo, bool in_handler) noexcept {
+  const Interpreter& python = g_interpreter;
+  if (!python.ready.load(std::memory_order_acquire)) return forget_python(memo);
   python_describe(hook);
   const ThreadState state = thread_state();
-  return state.address == 0 ? 0 : walk(hook, state, frames, capacity, truncated, in_handler);
+  if (state.address == 0) return forget_python(memo);
+  const PythonOffsets& at = python.at;
+  std::uint64_t cframe = 0;
+  std::uint64_t frame = 0;
+  if (at.thread_cframe != PythonOffsets::kAbsent) {
+    cframe = load<std::uint64_t>(state.address + at.thread_cframe);
+    if (!state.was_alive()) return forget_python(memo);
+  }
+  if (at.thread_frame != PythonOffsets::kAbsent) {
+    frame = load<std::uint64_t>(state.address + at.thread_frame);
+  } else if (in_handler && !innermost_call_is_linked(hook, state.address, cframe)) {
+    return forget_python(memo);
+  } else if (cframe != 0) {
+    frame = load<std::uint64_t>(cframe + at.cframe_current);
+  }
+  if (frame == 0 || !state.was_alive()) return forget_python(memo);
+  return ChainWalk(hook, state, memo, frame, cframe).stack();
+}
+
+PythonStack forget_python(PythonMemo& memo) noexcept {
+  if (memo.count != 0) memo.count = 0;  // a thread without Python does not touch the page
+  return {};
 }
 
 }  // namespace oomrec::stack

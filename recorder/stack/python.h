@@ -1,7 +1,8 @@
 // The Python interpreter in this process, and what reads its frames without calling its API.
 //
-// Between the four files that do it: python_attach.cpp finds the interpreter, python.cpp walks a
-// thread's frames, python_codes.cpp interns code objects, merge.cpp puts both chains together.
+// Between the files that do it: python_attach.cpp finds the interpreter, python_thread.h its state
+// of a thread, python.cpp walks the thread's frames, python_codes.cpp interns code objects,
+// merge.cpp puts both chains together.
 // Everything of the interpreter is only read; three of its functions are called, each a few
 // instructions without lock or allocation.
 #pragma once
@@ -56,10 +57,11 @@ void python_forget_session(InHook) noexcept;
 // Says in the session's header which interpreter runs, once a session.
 void python_describe(InHook) noexcept;
 
-// python_codes.cpp: the entry in `codes` of a code object; 0: it cannot be told (tables full, dead
-// or foreign object). kHiddenCode: a helper of the interpreter's own, not to be shown.
+// python_codes.cpp: the entry in `codes` of a code object with this print (python_code.h); 0: it
+// cannot be told (tables full, dead or foreign object). kHiddenCode: a helper of the interpreter's
+// own, not to be shown.
 inline constexpr std::uint32_t kHiddenCode = 0xffff'ffff;
-std::uint32_t intern_code(InHook, std::uint64_t code_object) noexcept;
+std::uint32_t intern_code(InHook, std::uint64_t code_object, const CodePrint&) noexcept;
 bool prepare_codes() noexcept;  // reserves the tables; false: no room
 void forget_codes(InHook) noexcept;
 

@@ -1,9 +1,9 @@
 // Gives code objects their numbers in the session.
 //
 // The address of a code object says little: programs that make code at run time reuse addresses all
-// the time. So two tables: a cache by address, whose slots carry a fingerprint of the object that
-// is compared on every look-up, and the truth, by a hash of the content (file, name, first line,
-// line table). The same function made a thousand times is one entry of the session.
+// the time. So two tables: a cache by address, whose slots carry a print of the object that is
+// compared on every look-up, and the truth, by a hash of the content (file, name, first line, line
+// table). The same function made a thousand times is one entry of the session.
 
 #include <algorithm>
 #include <array>
@@ -13,7 +13,7 @@
 #include <string_view>
 
 #include "recorder/session/writer.h"
-#include "recorder/stack/python.h"
+#include "recorder/stack/python_code.h"
 #include "recorder/system/memory.h"
 #include "recorder/system/spin_lock.h"
 #include "recorder/system/syscalls.h"
@@ -24,24 +24,12 @@ namespace {
 using session::g_session;
 using session::StringId;
 
-// What distinguishes a code object from another that had its address before. The pointers alone are
-// wrong in 2 % of a worst case; with the last word in none of 20,000.
-struct Fingerprint {
-  std::uint64_t file;
-  std::uint64_t name;
-  std::uint64_t line_table;
-  std::uint64_t version;  // co_version, or bytes of the line table where there is none
-  std::uint64_t first_line;
-
-  bool operator==(const Fingerprint&) const = default;
-};
-
 // One cache line. A sequence lock: odd while written; a writer that finds it odd goes without.
 struct alignas(64) Slot {
   std::atomic<std::uint32_t> sequence;
   std::atomic<std::uint32_t> id;
   std::atomic<std::uint64_t> code;
-  std::atomic<std::uint64_t> words[sizeof(Fingerprint) / 8];
+  std::atomic<std::uint64_t> words[sizeof(CodePrint) / 8];
 };
 static_assert(sizeof(Slot) == 64);
 
@@ -65,12 +53,6 @@ struct Tables {
 constinit Tables* g_tables = nullptr;  // private memory: programs without Python do not have it
 constinit system::SpinLock g_lock;     // of codes and strings
 
-std::uint64_t mix(std::uint64_t a, std::uint64_t b) noexcept {
-  const auto product =
-      static_cast<unsigned __int128>(a ^ 0x9e3779b97f4a7c15) * (b ^ 0xd6e8feb86659fd93);
-  return static_cast<std::uint64_t>(product) ^ static_cast<std::uint64_t>(product >> 64);
-}
-
 std::uint64_t hash_of(std::string_view bytes, std::uint64_t seed) noexcept {
   std::uint64_t hash = mix(seed, bytes.size());
   for (; bytes.size() >= 8; bytes.remove_prefix(8)) {
@@ -83,14 +65,6 @@ std::uint64_t hash_of(std::string_view bytes, std::uint64_t seed) noexcept {
 
 // --- The interpreter's objects
 // --------------------------------------------------------------------
-
-std::string_view bytes_object(std::uint64_t object) noexcept {
-  const PythonOffsets& at = g_interpreter.at;
-  if (object == 0) return {};
-  const auto bytes = load<std::int64_t>(object + at.bytes_size);
-  if (bytes <= 0 || bytes > INT32_MAX) return {};
-  return {reinterpret_cast<const char*>(object + at.bytes_data), static_cast<std::size_t>(bytes)};
-}
 
 // A str as UTF-8. ASCII is used in place; the rest is converted, what does not fit is cut.
 class Text {
@@ -151,29 +125,6 @@ class Text {
   std::size_t used_ = 0;
 };
 
-Fingerprint fingerprint_of(std::uint64_t code) noexcept {
-  const PythonOffsets& at = g_interpreter.at;
-  Fingerprint print{};
-  print.file = load<std::uint64_t>(code + at.code_file);
-  print.name = load<std::uint64_t>(code + at.code_name);
-  print.line_table = load<std::uint64_t>(code + at.code_line_table);
-  print.first_line = load<std::uint32_t>(code + at.code_first_line);
-  if (at.code_version != PythonOffsets::kAbsent) {
-    print.version = load<std::uint32_t>(code + at.code_version);
-  }
-  if (print.version == 0) {  // none, or the counter has reached its end
-    const std::string_view table = bytes_object(print.line_table);
-    if (table.size() >= 8) {
-      const auto first = reinterpret_cast<std::uint64_t>(table.data());
-      print.version = mix(load<std::uint64_t>(first) ^ table.size(),
-                          load<std::uint64_t>(first + table.size() - 8));
-    } else {
-      print.version = hash_of(table, 0);
-    }
-  }
-  return print;
-}
-
 // A live code object, by its type and reference count: asked at first sight only.
 bool is_code(std::uint64_t code) noexcept {
   const PythonOffsets& at = g_interpreter.at;
@@ -205,7 +156,7 @@ StringId intern_text(InHook hook, std::string_view text) noexcept {
   return id;
 }
 
-std::uint32_t intern_content(InHook hook, const Fingerprint& print) noexcept {
+std::uint32_t intern_content(InHook hook, const CodePrint& print) noexcept {
   const system::SpinGuard guard(g_lock);
   if (!guard) return 0;
   const Text file(print.file, g_tables->text[0]);
@@ -277,9 +228,8 @@ void remember(std::uint64_t code, const std::uint64_t* words, std::uint32_t id) 
 
 }  // namespace
 
-std::uint32_t intern_code(InHook hook, std::uint64_t code) noexcept {
-  const Fingerprint print = fingerprint_of(code);
-  const auto words = std::bit_cast<std::array<std::uint64_t, sizeof(Fingerprint) / 8>>(print);
+std::uint32_t intern_code(InHook hook, std::uint64_t code, const CodePrint& print) noexcept {
+  const auto words = std::bit_cast<std::array<std::uint64_t, sizeof(CodePrint) / 8>>(print);
   const std::uint32_t first = first_slot(code);
   for (std::uint32_t i = 0; i < kProbes; ++i) {
     const std::uint32_t id = cached(g_tables->slots[(first + i) % kSlots], code, words.data());

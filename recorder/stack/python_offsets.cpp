@@ -23,8 +23,7 @@ constexpr PythonOffsets frame_object_offsets() noexcept {
   o.frame_previous = 24;
   o.frame_code = 32;
   o.frame_instruction = 104;
-  o.frame_owner = kNone;
-  o.frame_is_entry = kNone;
+  o.frame_role = kNone;
   o.frame_tlbc_index = kNone;
   o.code_file = 104;
   o.code_name = 112;
@@ -69,8 +68,7 @@ constexpr PythonOffsets offsets_3_11() noexcept {
   o.cframe_previous = 16;
   o.frame_previous = 48;
   o.frame_instruction = 56;
-  o.frame_owner = 69;
-  o.frame_is_entry = 68;
+  o.frame_role = 68;
   o.code_file = 112;
   o.code_name = 128;
   o.code_line_table = 136;
@@ -87,8 +85,7 @@ constexpr PythonOffsets offsets_3_12() noexcept {
   o.cframe_previous = 8;
   o.frame_previous = 8;
   o.frame_code = 0;
-  o.frame_owner = 70;
-  o.frame_is_entry = kNone;
+  o.frame_role = 70;
   o.code_first_line = 68;
   o.code_bytecode = 192;
   o.code_version = 92;
@@ -164,7 +161,7 @@ bool read_published(std::uint32_t version_hex, const std::byte* runtime, PythonO
   o.frame_previous = published.offset(at.previous);
   o.frame_code = published.offset(at.executable);
   o.frame_instruction = published.offset(at.instr_ptr);
-  o.frame_owner = published.offset(at.owner);
+  o.frame_role = published.offset(at.owner);
   o.code_file = published.offset(at.filename);
   o.code_name = published.offset(at.qualname);
   o.code_line_table = published.offset(at.linetable);

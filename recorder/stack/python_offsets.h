@@ -42,8 +42,7 @@ struct PythonOffsets {
   std::uint16_t frame_previous;
   std::uint16_t frame_code;
   std::uint16_t frame_instruction;
-  std::uint16_t frame_owner;
-  std::uint16_t frame_is_entry;
+  std::uint16_t frame_role;        // one byte: 3.11 whether it is an entry, 3.12 on the owner
   std::uint16_t frame_tlbc_index;  // free-threaded 3.14 on
   std::uint16_t code_file;
   std::uint16_t code_name;  // qualified where there is one

@@ -9,6 +9,7 @@
 
 #include "recorder/hook_scope.h"
 #include "recorder/session/layout.h"
+#include "recorder/stack/python_memo.h"
 
 namespace oomrec::stack {
 
@@ -34,16 +35,6 @@ struct NativeFrame {
   bool guessed;        // found by frame pointer, where there is no CFI
   std::uint64_t word;  // as interned; 0: not asked for yet
   Footing footing;
-};
-
-// One Python frame, innermost first. `marker` is an address inside the C frame of the eval loop
-// that runs it (0: unknown, pair by function: 3.8 and 3.9).
-struct PythonFrame {
-  std::uint64_t code_object;
-  std::uint32_t code;  // entry in `codes`
-  std::uint32_t instruction;
-  std::uint64_t marker;
-  bool entry;  // outermost of its eval call
 };
 
 // A stack as mapped: [low, high). `grows`: downwards by itself, as the main thread's does.
@@ -78,7 +69,7 @@ struct NodeMemo {
 // mapped memory, zeroed at first, reused by the next thread of that lane after forget_thread().
 struct ThreadStacks {
   NativeMemo memo;
-  PythonFrame python[session::kMaxFrames];
+  PythonMemo python;
   std::uint64_t merged[session::kMaxFrames];
   NodeMemo nodes;
   StackRange ranges[kStackRanges];  // the thread's own first
@@ -129,17 +120,20 @@ struct ModuleRef {
 };
 ModuleRef module_at(InHook, std::uint64_t pc) noexcept;
 
-// python.cpp: this thread's Python frames, innermost first; 0 where there is no interpreter, none
-// attached, or it is going down. `in_handler`: a signal may have interrupted the interpreter at any
-// instruction (a native frame is exact, or the native walk was cut).
-std::uint32_t python_frames(InHook, PythonFrame* frames, std::uint32_t capacity, bool* truncated,
-                            bool in_handler = false) noexcept;
+// python.cpp: this thread's Python frames; none where there is no interpreter, none attached, or it
+// is going down. `in_handler`: a signal may have interrupted the interpreter at any instruction (a
+// native frame is exact, or the native walk was cut).
+PythonStack python_stack(InHook, PythonMemo&, bool in_handler = false) noexcept;
+
+// What is remembered holds no longer: another thread, other numbers in the session. Returns an
+// empty stack.
+PythonStack forget_python(PythonMemo&) noexcept;
 
 // merge.cpp: frame words of both chains in one, innermost first: Python frames stand in place of
 // the eval loop's native frames. Returns how many; *cut says that outer ones did not fit. Fills in
 // the `word` of native frames.
 std::uint32_t merge(InHook, NativeFrame* native, std::uint32_t native_count, bool native_truncated,
-                    const PythonFrame* python, std::uint32_t python_count, std::uint64_t* merged,
-                    std::uint32_t capacity, bool* cut = nullptr) noexcept;
+                    const PythonStack&, std::uint64_t* merged, std::uint32_t capacity,
+                    bool* cut = nullptr) noexcept;
 
 }  // namespace oomrec::stack

@@ -45,12 +45,11 @@ class Writer {
 };
 
 // "line<tab>name<tab>file<newline>"
-void put_python_frame(Writer& out, const session::View& view, std::uint32_t code_id,
-                      std::uint32_t instruction) noexcept {
+void put_python_frame(Writer& out, const session::View& view, std::uint64_t frame) noexcept {
   session::Code code{};
-  view.read(session::TableId::codes, code_id, code);
+  view.read(session::TableId::codes, session::code_of(frame), code);
   out.put(stack::python_line(view.header().python.version_hex, code.first_line,
-                             view.string(code.line_table), instruction));
+                             view.string(code.line_table), session::instruction_of(frame)));
   out.put("\t");
   out.put(view.string(code.name));
   out.put("\t");
@@ -83,31 +82,43 @@ PROBE int probe_start(const char* directory) {
   return stack::g_interpreter.ready ? 0 : 2;
 }
 
+// The thread's memos, as a thread of a recorded program has them: what a probe finds may rest on
+// what the last one found.
+namespace {
+
+stack::ThreadStacks& thread_stacks() {
+  static thread_local const auto mine = std::make_unique<stack::ThreadStacks>();
+  return *mine;
+}
+
+}  // namespace
+
 // The Python frames alone, innermost first. Returns how many; the negative number when cut off.
 PROBE int probe_frames(char* out, unsigned capacity) {
-  const auto frames = std::make_unique<stack::PythonFrame[]>(session::kMaxFrames);
-  bool truncated = false;
-  const std::uint32_t count =
-      stack::python_frames(OutsideHooks::in_hook(), frames.get(), session::kMaxFrames, &truncated);
+  const stack::PythonStack stack =
+      stack::python_stack(OutsideHooks::in_hook(), thread_stacks().python);
   Writer writer(out, capacity);
   const session::View view = g_session.view();
-  for (std::uint32_t i = 0; i < count; ++i) {
-    put_python_frame(writer, view, frames[i].code, frames[i].instruction);
+  int count = 0;
+  for (std::uint32_t left = stack.count; left != 0; --left) {
+    const std::uint64_t word = stack.links[left - 1].word;
+    if (word == 0) continue;
+    put_python_frame(writer, view, word);
+    ++count;
   }
-  return truncated ? -static_cast<int>(count) : static_cast<int>(count);
+  return stack.truncated ? -count : count;
 }
 
 // The merged stack as it is interned: Python lines as above, "native <exported name>",
 // "special".
 PROBE int probe_stack(char* out, unsigned capacity) {
-  const auto stacks = std::make_unique<stack::ThreadStacks>();
-  const std::uint32_t node = stack::capture(OutsideHooks::in_hook(), *stacks, 0);
+  const std::uint32_t node = stack::capture(OutsideHooks::in_hook(), thread_stacks(), 0);
   Writer writer(out, capacity);
   const session::View view = g_session.view();
   return static_cast<int>(view.walk(node, [&](std::uint64_t frame) {
     switch (session::kind_of(frame)) {
       case session::FrameKind::python:
-        put_python_frame(writer, view, session::code_of(frame), session::instruction_of(frame));
+        put_python_frame(writer, view, frame);
         break;
       case session::FrameKind::native:
         put_native_frame(writer, view, frame);
@@ -122,26 +133,23 @@ PROBE int probe_stack(char* out, unsigned capacity) {
 // Walks over and over, for as long as the process lives: a thread that allocates without the GIL
 // while the interpreter goes down.
 PROBE void probe_forever() {
-  const auto frames = std::make_unique<stack::PythonFrame[]>(session::kMaxFrames);
-  bool truncated = false;
-  for (;;) {
-    stack::python_frames(OutsideHooks::in_hook(), frames.get(), session::kMaxFrames, &truncated);
-  }
+  for (;;) stack::python_stack(OutsideHooks::in_hook(), thread_stacks().python);
 }
 
 // Walks in a signal handler, at whatever instruction the interpreter is. g_walks counts the walks,
 // g_foreign the frames whose code could not be told.
 namespace {
 
-stack::PythonFrame g_frames[session::kMaxFrames];
+stack::PythonMemo g_memo;
 volatile unsigned g_walks, g_foreign;
 
 void walk_in_handler(int) {
   const KeepErrno keep;
-  bool truncated = false;
-  const std::uint32_t count = stack::python_frames(OutsideHooks::in_hook(), g_frames,
-                                                   session::kMaxFrames, &truncated, true);
-  for (std::uint32_t i = 0; i < count; ++i) g_foreign = g_foreign + (g_frames[i].code == 0);
+  const stack::PythonStack stack = stack::python_stack(OutsideHooks::in_hook(), g_memo, true);
+  for (std::uint32_t i = 0; i < stack.count; ++i) {
+    const std::uint64_t word = stack.links[i].word;
+    g_foreign = g_foreign + (word != 0 && session::code_of(word) == 0);
+  }
   g_walks = g_walks + 1;
 }
 

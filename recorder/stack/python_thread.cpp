@@ -1,0 +1,40 @@
+#include "recorder/stack/python_thread.h"
+
+#include "recorder/stack/elf_symbols.h"
+
+namespace oomrec::stack {
+
+// The C frame is entered in the chain before its fields are set: until then they are left-overs of
+// the stack. So every step is read by a system call, and the outermost frame of the call must lead
+// to where the call outside it stands.
+bool innermost_call_is_linked(InHook hook, std::uint64_t state, std::uint64_t cframe) noexcept {
+  constexpr std::uint64_t kThreadStateBytes = 1024;  // the first C frame is a part of it
+  if (cframe - state < kThreadStateBytes) return true;
+  const PythonOffsets& at = g_interpreter.at;
+  std::uint64_t outer = 0;
+  std::uint64_t outer_frame = 0;
+  if (!read_own_memory(hook, cframe + at.cframe_previous, &outer, sizeof outer) ||
+      !read_own_memory(hook, outer + at.cframe_current, &outer_frame, sizeof outer_frame)) {
+    return false;
+  }
+  auto frame = load<std::uint64_t>(cframe + at.cframe_current);
+  for (std::uint32_t left = session::kMaxFrames; left != 0; --left) {
+    std::byte copy[96];
+    std::uint64_t type = 0;
+    if (frame % 8 != 0 || !read_own_memory(hook, frame, copy, sizeof copy)) return false;
+    const auto in_copy = reinterpret_cast<std::uint64_t>(copy);
+    const auto code = load<std::uint64_t>(in_copy + at.frame_code);
+    if (!read_own_memory(hook, code + at.object_type, &type, sizeof type) ||
+        type != g_interpreter.code_type) {
+      return false;
+    }
+    const auto previous = load<std::uint64_t>(in_copy + at.frame_previous);
+    const auto role = load<std::uint8_t>(in_copy + at.frame_role);
+    const bool outermost = at.chain == FrameChain::entry_flag ? role != 0 : is_shim_owner(role);
+    if (outermost) return previous == outer_frame;
+    frame = previous;
+  }
+  return false;
+}
+
+}  // namespace oomrec::stack

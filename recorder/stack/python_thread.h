@@ -1,0 +1,49 @@
+// The calling thread's state in the interpreter, and whether it may be read.
+//
+// The one hazard is the end of the interpreter, which frees the states of daemon threads while
+// their thread-specific pointer still stands, even in the middle of a walk; the other is a signal
+// on 3.11 and 3.12 in the moment when the C frame is linked and its Python frame is not yet.
+#pragma once
+
+#include <pthread.h>
+
+#include "recorder/stack/python.h"
+
+namespace oomrec::stack {
+
+struct ThreadState {
+  std::uint64_t address;  // 0: no Python thread, not yet or no longer running
+  bool attached;          // holds the GIL: the interpreter cannot end under it
+
+  // Whether what was read from it so far was its own: what frees it says first that it will.
+  bool was_alive() const noexcept { return attached || g_interpreter.is_finalizing() == 0; }
+};
+
+inline ThreadState thread_state() noexcept {
+  const Interpreter& python = g_interpreter;
+  const bool attached_is_ours = python.version_hex >= 0x030c0000;
+  void* const attached = python.attached_state();
+  // An attached state may run on another thread than the one that made it (sub-interpreters), so
+  // its thread id is not asked.
+  if (attached_is_ours && attached != nullptr) {
+    return {reinterpret_cast<std::uint64_t>(attached), true};
+  }
+  void* const own = python.own_state();
+  if (own == nullptr) return {0, false};
+  const auto state = reinterpret_cast<std::uint64_t>(own);
+  if (own == attached) return {state, true};
+  if (python.is_finalizing() != 0) return {0, false};
+  const bool stale = load<std::uint64_t>(state + python.at.thread_id) != pthread_self();
+  return {stale ? 0 : state, false};
+}
+
+inline bool is_shim_owner(std::uint64_t owner) noexcept {
+  return g_interpreter.at.chain >= FrameChain::shim_under_cframe &&
+         owner >= g_interpreter.at.first_shim_owner;
+}
+
+// In a signal handler on 3.11 and 3.12: whether the innermost eval call is completely linked.
+// `cframe` is the innermost C frame of the state.
+bool innermost_call_is_linked(InHook, std::uint64_t state, std::uint64_t cframe) noexcept;
+
+}  // namespace oomrec::stack
