@@ -143,6 +143,8 @@ bool write_bundle(InHook hook, bundle::Cause cause, bool at_the_end, bool told =
   if (system::is_sandboxed() || g_failures.writing.exchange(true, std::memory_order_acquire))
     return false;
   const std::uint64_t began = system::monotonic_ns();
+  if (ThreadState* const thread = current_thread(hook); thread != nullptr)
+    thread->sums.settle(hook, g_state.holders);  // so that no holder of this thread is overlooked
   bool written = false;
   if (at_the_end ? g_failures.rate.due_at_the_end() : g_failures.rate.due(began)) {
     auto& header = g_session.header();

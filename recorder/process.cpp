@@ -255,6 +255,7 @@ void on_fork_child(InHook hook) noexcept {
     forget_ticks(hook);
     g_state.holders.forget(hook);
     g_state.blocks.forget(hook);
+    g_state.small_blocks.forget(hook);
     g_state.limit.forget();
     const live::RangeChange maps = g_state.ranges.detach(hook);
     count_unlaned(Space::map, {maps.added_bytes, maps.added_count, 0, maps.added_bytes, 0});

@@ -69,6 +69,10 @@ void on_child_status(InHook, int pid, int wait_status) noexcept;
 
 // --- Heap ---------------------------------------------------------------------------------------
 
+// Before the first event, if it is known: the allocator's blocks are 2^shift bytes apart, or no
+// larger than half of that (4 or 5: session/layout.h). Makes exact recording of small blocks cheap.
+void note_block_distance(std::uint32_t shift) noexcept;
+
 // False: the request would pass the soft limit and must be refused with ENOMEM. Called before the
 // real function, for heap and for mappings that count.
 bool admits(InHook, Space, std::uint64_t bytes) noexcept;
@@ -82,6 +86,7 @@ struct Released {
   std::uint64_t bytes = 0;
   std::uint64_t usable_bytes = 0;
   std::uint32_t holder = 0;
+  std::uint32_t node = 0;  // instead of the holder, where it was in the side table
   std::uint32_t weight = 0;
   std::uint32_t birth_s = 0;
 };

@@ -6,9 +6,10 @@
 #include <cstdint>
 
 #include "recorder/limit/soft_limit.h"
+#include "recorder/live/block_hash.h"
 #include "recorder/live/holder_table.h"
-#include "recorder/live/live_table.h"
 #include "recorder/live/range_table.h"
+#include "recorder/live/side_table.h"
 #include "recorder/options.h"
 #include "recorder/session/layout.h"
 #include "recorder/session/writer.h"
@@ -49,8 +50,16 @@ struct State {
   std::uint32_t inherited_holder = 0;  // of the heap
 
   live::HolderTable holders;
-  live::LiveTable blocks;
+  live::SideTable small_blocks;  // of the heap, recorded exactly
+  live::BlockHash blocks;        // all others
   live::RangeTable ranges{holders};
+
+  // False: no block at `address` is recorded, and none is the parent's.
+  bool may_be_recorded(std::uint64_t address) const noexcept {
+    return mode.load(std::memory_order_relaxed) == Mode::exact || blocks.may_hold(address) ||
+           inherited_holder != 0 || small_blocks.used();
+  }
+
   limit::SoftLimit limit;
 
   Options options;

@@ -75,6 +75,7 @@ ThreadState* state_of(InHook hook, std::uint32_t lane) noexcept {
   if (state == nullptr) return nullptr;
   state->lane = &g_session.lanes.at(lane);
   state->ring = g_session.ring(lane);
+  state->sums.use(*state->lane, g_session.sums(lane));
   state->ring_mask = state->lane->ring_slots == 0 ? 0 : state->lane->ring_slots - 1;
   g_threads.by_lane[lane].store(state, std::memory_order_release);
   return state;

@@ -11,6 +11,7 @@
 #include <cstdint>
 
 #include "recorder/hook_scope.h"
+#include "recorder/live/holder_sums.h"
 #include "recorder/sampling.h"
 #include "recorder/session/layout.h"
 #include "recorder/stack/stack.h"
@@ -32,8 +33,11 @@ struct ThreadState {
   std::uint32_t context_depth;
   // Outermost nodes of this thread's stacks: [0] is its group, the others its contexts below it.
   std::uint32_t roots[1 + kMaxContexts];
+  std::uint32_t sums_settled_ms;  // when the holders were told last
+  live::HolderSums sums;
   stack::ThreadStacks stacks;
 
+  std::uint32_t birth_s() const noexcept { return time_ms / 1000; }  // of a block, now
   std::uint32_t root() const noexcept {
     return roots[context_depth < kMaxContexts ? context_depth : kMaxContexts];
   }
@@ -52,6 +56,10 @@ inline ThreadState* current_thread(InHook hook) noexcept {
     return t_thread;
   return find_thread(hook);
 }
+
+// The same; where a child still waits for its session and this event of `bytes` makes it worth one,
+// it begins.
+ThreadState* thread_for(InHook, std::uint64_t bytes) noexcept;
 
 // For a signal handler inside the recorder: no look-up, no system call.
 inline ThreadState* known_thread() noexcept {

@@ -144,6 +144,8 @@ const void* library_of(const void* function) noexcept {
 
 void start_heap() noexcept {
   g_glibc_chunks = has_glibc_chunks();
+  // glibc's chunks are at least 32 bytes long; no malloc gives less than eight-byte alignment.
+  recorder::note_block_distance(g_glibc_chunks ? 5 : 4);
   const void* const allocator = library_of(reinterpret_cast<const void*>(g_next.malloc));
   const bool has_own_new = start_operator_new(allocator);
   const auto watch = [&](Api api, const void* function) {

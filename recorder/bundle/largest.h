@@ -15,7 +15,8 @@ struct LargestHolder {
 };
 
 // Fills `out` with the largest holders, largest first, and returns how many there are. Holders that
-// hold nothing are passed over. Cost: one pass over `holders`.
+// hold nothing are passed over. What lanes have summed up and not told (View::holder) decides the
+// order of those that are chosen, not the choice. Cost: one pass over `holders`.
 inline std::size_t find_largest(const session::View& view, std::span<LargestHolder> out) noexcept {
   const auto smaller_last = [](const LargestHolder& a, const LargestHolder& b) {
     return a.live_bytes != b.live_bytes ? a.live_bytes > b.live_bytes : a.holder < b.holder;
@@ -38,7 +39,11 @@ inline std::size_t find_largest(const session::View& view, std::span<LargestHold
       std::push_heap(out.begin(), out.end(), smaller_last);
     }
   }
-  std::sort_heap(out.begin(), out.begin() + static_cast<std::ptrdiff_t>(found), smaller_last);
+  for (std::size_t i = 0; i < found; ++i) {
+    if (view.holder(out[i].holder, holder))
+      out[i].live_bytes = holder.live_bytes.load(std::memory_order_relaxed);
+  }
+  std::sort(out.begin(), out.begin() + static_cast<std::ptrdiff_t>(found), smaller_last);
   return found;
 }
 

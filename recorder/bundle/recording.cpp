@@ -6,12 +6,12 @@
 // added meanwhile are left out. A copy too large for its directory is made without event rings,
 // then with the largest stacks alone; totals, threads, failures and the time line are always whole.
 #include <algorithm>
-#include <bit>
 #include <cstring>
 #include <iterator>
 
 #include "recorder/bundle/files.h"
 #include "recorder/bundle/largest.h"
+#include "recorder/bundle/node_selection.h"
 #include "recorder/bundle/system.h"
 
 namespace oomrec::bundle {
@@ -31,69 +31,6 @@ using session::TableId;
 constexpr std::size_t kLargestStacks = 1000;
 constexpr std::uint64_t kOtherFilesBytes = 256 * 1024;  // all but recording.oomrec and events.json
 constexpr std::uint64_t kEventBytes = 330;              // of one event in events.json, about
-
-// Old node numbers to new ones, when only some stacks are kept: a bit for each node that stays.
-class NodeSelection {
- public:
-  NodeSelection(const session::View& view, std::span<std::uint64_t> bits,
-                std::span<std::uint32_t> ranks) noexcept
-      : view_(view), bits_(bits), ranks_(ranks) {}
-
-  void clear() noexcept {
-    std::fill(bits_.begin(), bits_.end(), 0);
-    bits_[0] = 1;  // node 0 is entry 0 here too
-  }
-
-  void keep(std::uint32_t node) noexcept {
-    for (node = within(node); node != 0 && !kept(node); node = within(parent_of(node)))
-      bits_[node / 64] |= std::uint64_t{1} << (node % 64);
-  }
-
-  // After the last keep(), before the first renumbered().
-  void count() noexcept {
-    std::uint32_t total = 0;
-    for (std::size_t word = 0; word < bits_.size(); ++word) {
-      if (word % kWordsPerRank == 0) ranks_[word / kWordsPerRank] = total;
-      total += static_cast<std::uint32_t>(std::popcount(bits_[word]));
-    }
-    total_ = total;
-  }
-
-  std::uint32_t total() const noexcept { return total_; }
-  bool kept(std::uint32_t node) const noexcept { return (bits_[node / 64] >> (node % 64)) & 1; }
-
-  std::uint32_t renumbered(std::uint32_t node) const noexcept {
-    node = within(node);
-    const std::size_t word = node / 64;
-    std::uint32_t rank = ranks_[word / kWordsPerRank];
-    for (std::size_t i = word / kWordsPerRank * kWordsPerRank; i < word; ++i)
-      rank += static_cast<std::uint32_t>(std::popcount(bits_[i]));
-    const std::uint64_t below = (std::uint64_t{1} << (node % 64)) - 1;
-    return rank + static_cast<std::uint32_t>(std::popcount(bits_[word] & below));
-  }
-
-  std::uint32_t capacity() const noexcept { return static_cast<std::uint32_t>(bits_.size() * 64); }
-
-  static constexpr std::size_t kWordsPerRank = 64;
-
- private:
-  std::uint32_t parent_of(std::uint32_t node) const noexcept {
-    Node entry{};
-    // Parents are always older: what says otherwise is damaged and ends the walk.
-    return view_.read(TableId::nodes, node, entry) && entry.parent < node ? entry.parent : 0;
-  }
-
-  // The nearest ancestor that has a bit here: a stack beyond the first million nodes is cut.
-  std::uint32_t within(std::uint32_t node) const noexcept {
-    while (node >= capacity()) node = parent_of(node);
-    return node;
-  }
-
-  const session::View& view_;
-  std::span<std::uint64_t> bits_;
-  std::span<std::uint32_t> ranks_;
-  std::uint32_t total_ = 0;
-};
 
 // The parts of Workspace::text while a recording is written.
 struct Memory {
@@ -123,13 +60,18 @@ class Recording {
   const TableDirectory& source(TableId id) const noexcept {
     return view_.header().tables[static_cast<std::size_t>(id)];
   }
-  std::uint64_t place(std::uint64_t bytes) noexcept;
+  std::uint64_t place(std::uint64_t bytes, std::uint64_t alignment = 8) noexcept;
   void place_table(TableId id) noexcept;
   std::uint64_t ring_bytes(const Lane& lane) const noexcept;
+  std::uint64_t sums_bytes(const Lane& lane) const noexcept;
+  std::uint64_t side_bytes(std::uint64_t index, session::SidePage& page) const noexcept;
   void select_largest() noexcept;
   void put(std::uint64_t offset, const void* data, std::uint64_t bytes) noexcept;
   void copy_table(TableId id) noexcept;
-  void copy_rings_and_lanes() noexcept;
+  std::uint64_t copy(std::uint64_t offset, std::uint64_t bytes,
+                     std::uint64_t alignment = 8) noexcept;
+  void copy_side_table() noexcept;
+  void copy_lanes() noexcept;
   template <class Entry>
   void rewrite_table(TableId id, Entry&& entry) noexcept;
 
@@ -145,9 +87,9 @@ class Recording {
   int error_ = 0;
 };
 
-// A chunk never crosses a segment.
-std::uint64_t Recording::place(std::uint64_t bytes) noexcept {
-  end_ = (end_ + 7) & ~std::uint64_t{7};
+// Nothing crosses a segment.
+std::uint64_t Recording::place(std::uint64_t bytes, std::uint64_t alignment) noexcept {
+  end_ = (end_ + alignment - 1) & ~(alignment - 1);
   if (end_ / kSegmentBytes != (end_ + bytes - 1) / kSegmentBytes)
     end_ = (end_ / kSegmentBytes + 1) * kSegmentBytes;
   const std::uint64_t offset = end_;
@@ -175,6 +117,24 @@ std::uint64_t Recording::ring_bytes(const Lane& lane) const noexcept {
   if (reduction_ != Reduction::none || lane.ring_offset == 0) return 0;
   const std::uint64_t bytes = std::uint64_t{lane.ring_slots} * sizeof(session::Event);
   return view_.bytes().at(lane.ring_offset, bytes) == nullptr ? 0 : bytes;
+}
+
+// The largest stacks have the sums in their holders.
+std::uint64_t Recording::sums_bytes(const Lane& lane) const noexcept {
+  if (reduction_ == Reduction::largest_stacks || lane.sums_offset == 0) return 0;
+  const std::uint64_t bytes = std::uint64_t{lane.sums} * sizeof(session::HolderSum);
+  return view_.bytes().at(lane.sums_offset, bytes) == nullptr ? 0 : bytes;
+}
+
+// 0: there is no such page.
+std::uint64_t Recording::side_bytes(std::uint64_t index, session::SidePage& page) const noexcept {
+  if (!view_.read(TableId::side_pages, index, page) || page.shift < session::kSmallestSideShift ||
+      page.shift > session::kLargestSideShift) {
+    return 0;
+  }
+  const std::uint64_t bytes = (session::kSideSpanBytes >> page.shift) * sizeof(std::uint64_t);
+  const std::uint64_t from = std::uint64_t{page.page} * session::kPageBytes;
+  return view_.bytes().at(from, bytes) == nullptr ? 0 : bytes;
 }
 
 void Recording::select_largest() noexcept {
@@ -207,12 +167,15 @@ std::uint64_t Recording::lay_out(Reduction reduction) noexcept {
     set(id, entry_bytes == 0 ? 0 : view_.count(id), entry_bytes);
   }
   set(TableId::lanes, view_.count(TableId::lanes), sizeof(Lane));
+  if (table(TableId::side_pages).entry_bytes != 0)
+    set(TableId::side_pages, view_.count(TableId::side_pages), sizeof(session::SidePage));
   if (reduction == Reduction::largest_stacks) {
     select_largest();
     set(TableId::nodes, nodes_.total(), sizeof(Node));
     set(TableId::holders, largest_count_ + 1, sizeof(Holder));
     set(TableId::failures, view_.count(TableId::failures), sizeof(Failure));
-    for (const TableId id : {TableId::live_blocks, TableId::live_ranges, TableId::checkpoints})
+    for (const TableId id :
+         {TableId::live_blocks, TableId::live_ranges, TableId::side_pages, TableId::checkpoints})
       set(id, 0, table(id).entry_bytes);
   }
   for (std::uint32_t i = 0; i < static_cast<std::uint32_t>(TableId::count_); ++i)
@@ -220,13 +183,20 @@ std::uint64_t Recording::lay_out(Reduction reduction) noexcept {
 
   const std::uint64_t tables_end = end_;
   const std::uint64_t lanes = table(TableId::lanes).committed.load(std::memory_order_relaxed);
-  for (std::uint64_t i = 1; i < lanes; ++i)
-    if (view_.read(TableId::lanes, i, job_.work.lane) && ring_bytes(job_.work.lane) != 0)
-      place(ring_bytes(job_.work.lane));
+  for (std::uint64_t i = 1; i < lanes; ++i) {
+    if (!view_.read(TableId::lanes, i, job_.work.lane)) continue;
+    for (const std::uint64_t part : {ring_bytes(job_.work.lane), sums_bytes(job_.work.lane)})
+      if (part != 0) place(part);
+  }
+  const std::uint64_t side_pages =
+      table(TableId::side_pages).committed.load(std::memory_order_relaxed);
+  session::SidePage page{};
+  for (std::uint64_t i = 1; i < side_pages; ++i)
+    if (const std::uint64_t part = side_bytes(i, page)) place(part, session::kPageBytes);
   const std::uint64_t bytes = end_;
   header_.file_bytes = bytes;
   header_.used_bytes.store(bytes, std::memory_order_relaxed);
-  end_ = tables_end;  // write() places the rings again, in the same order
+  end_ = tables_end;  // write() places these parts again, in the same order
   return bytes;
 }
 
@@ -273,17 +243,38 @@ void Recording::rewrite_table(TableId id, Entry&& entry) noexcept {
   }
 }
 
-void Recording::copy_rings_and_lanes() noexcept {
+// Where the copy of `bytes` at `offset` of the source is: 0 when there is none.
+std::uint64_t Recording::copy(std::uint64_t offset, std::uint64_t bytes,
+                              std::uint64_t alignment) noexcept {
+  if (bytes == 0) return 0;
+  const std::uint64_t to = place(bytes, alignment);
+  if (end_ > header_.file_bytes) return 0;  // made since it was laid out
+  put(to, view_.bytes().at(offset, bytes), bytes);
+  return to;
+}
+
+void Recording::copy_lanes() noexcept {
   rewrite_table(TableId::lanes, [&](std::uint64_t i, char* out) {
     Lane& lane = job_.work.lane;
     if (!view_.read(TableId::lanes, i, lane)) return;
-    const std::uint64_t bytes = ring_bytes(lane);
-    std::uint64_t offset = bytes == 0 ? 0 : place(bytes);
-    if (end_ > header_.file_bytes) offset = 0;  // a ring made since it was laid out
-    if (offset != 0) put(offset, view_.bytes().at(lane.ring_offset, bytes), bytes);
-    lane.ring_offset = offset;
-    if (offset == 0) lane.ring_slots = 0;
+    lane.ring_offset = copy(lane.ring_offset, ring_bytes(lane));
+    if (lane.ring_offset == 0) lane.ring_slots = 0;
+    lane.sums_offset = copy(lane.sums_offset, sums_bytes(lane));
+    if (lane.sums_offset == 0) lane.sums = 0;
     std::memcpy(out, static_cast<const void*>(&lane), sizeof lane);
+  });
+}
+
+void Recording::copy_side_table() noexcept {
+  if (table(TableId::side_pages).entry_bytes == 0) return;  // sampled mode has none
+  rewrite_table(TableId::side_pages, [&](std::uint64_t i, char* out) {
+    session::SidePage page{};
+    const std::uint64_t bytes = side_bytes(i, page);
+    const std::uint64_t from = std::uint64_t{page.page} * session::kPageBytes;
+    const std::uint64_t to = copy(from, bytes, session::kPageBytes);
+    if (to == 0) return;
+    page.page = static_cast<std::uint32_t>(to / session::kPageBytes);
+    std::memcpy(out, &page, sizeof page);
   });
 }
 
@@ -293,11 +284,12 @@ int Recording::write(int fd) noexcept {
   for (std::uint32_t i = 0; i < static_cast<std::uint32_t>(TableId::count_); ++i) {
     const auto id = static_cast<TableId>(i);
     const bool rewritten =
-        id == TableId::lanes ||
+        id == TableId::lanes || id == TableId::side_pages ||
         (!whole && (id == TableId::nodes || id == TableId::holders || id == TableId::failures));
     if (!rewritten) copy_table(id);
   }
-  copy_rings_and_lanes();
+  copy_lanes();
+  copy_side_table();
   if (!whole) {
     std::uint32_t next = 0;
     rewrite_table(TableId::nodes, [&](std::uint64_t i, char* out) {
@@ -310,7 +302,8 @@ int Recording::write(int fd) noexcept {
     });
     rewrite_table(TableId::holders, [&](std::uint64_t i, char* out) {
       Holder holder{};
-      if (i == 0 || !view_.read(TableId::holders, memory_.largest[i - 1].holder, holder)) return;
+      if (i == 0 || !view_.holder(memory_.largest[i - 1].holder, holder)) return;
+      holder.peak_epoch.store(view_.header().spaces[holder.space].peak_epoch);
       holder.node = nodes_.renumbered(holder.node);
       std::memcpy(out, static_cast<const void*>(&holder), sizeof holder);
     });

@@ -76,7 +76,7 @@ const LineFigures* largest_line(const View& view, LargestLine& memory) noexcept 
   std::size_t count = 0;
   session::Holder holder{};
   for (std::size_t i = 0; i < found; ++i) {
-    if (!view.read(TableId::holders, memory.holders[i].holder, holder)) continue;
+    if (!view.holder(memory.holders[i].holder, holder)) continue;
     const LineFigures figures{telling_frames(view, holder.node), memory.holders[i].live_bytes,
                               holder.live_count.load(std::memory_order_relaxed), holder.space,
                               (holder.flags & session::kHolderEstimated) != 0};

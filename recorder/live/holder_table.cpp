@@ -86,6 +86,40 @@ void HolderTable::shrink_at_most(InHook, std::uint32_t number, std::uint64_t byt
   lower(holder.live_count, count);
 }
 
+void HolderTable::settle(InHook, session::HolderSum& sum, std::uint32_t epoch) noexcept {
+  const std::uint32_t number = sum.holder.load(std::memory_order_relaxed);
+  const std::uint64_t bytes = sum.allocated_bytes.load(std::memory_order_relaxed);
+  const std::uint64_t counts = sum.counts.load(std::memory_order_relaxed);
+  const std::uint64_t live_bytes = bytes - sum.freed_bytes.load(std::memory_order_relaxed);
+  const std::uint64_t live_count = (counts >> 32) - (counts & 0xffff'ffff);
+  if (number == 0 || counts == 0) return;
+  const auto clear = [&]() noexcept {
+    sum.allocated_bytes.store(0, std::memory_order_relaxed);
+    sum.freed_bytes.store(0, std::memory_order_relaxed);
+    sum.counts.store(0, std::memory_order_relaxed);
+  };
+  const auto tell = [&](Holder& holder) noexcept {
+    add_shared(holder.live_bytes, live_bytes);
+    add_shared(holder.live_count, live_count);
+    add_shared(holder.total_bytes, bytes);
+    add_shared(holder.total_count, counts >> 32);
+  };
+  const auto& totals = g_session.header().spaces[static_cast<std::size_t>(Space::heap)];
+  const std::uint32_t now = totals.peak_epoch.load(std::memory_order_acquire);
+  if (epoch == now) {
+    tell(changing(number));
+    return clear();
+  }
+  Holder& holder = g_session.holders.at(number);
+  const system::SpinGuard guard(peak_lock_of(holder));  // against save_peak()
+  if (guard && holder.peak_epoch.load(std::memory_order_relaxed) == now) {
+    add_shared(holder.peak_bytes, live_bytes);
+    add_shared(holder.peak_count, live_count);
+  }
+  tell(holder);
+  clear();
+}
+
 void HolderTable::forget(InHook hook) noexcept {
   lock_.unlock();  // its owner may have been a thread that the fork left behind
   for (system::SpinLock& lock : peak_locks_) lock.unlock();
@@ -103,7 +137,7 @@ Holder& HolderTable::changing(std::uint32_t number) noexcept {
 }
 
 void HolderTable::save_peak(Holder& holder) noexcept {
-  const system::SpinGuard guard(peak_locks_[holder.node % std::size(peak_locks_)]);
+  const system::SpinGuard guard(peak_lock_of(holder));
   const std::uint32_t epoch =
       g_session.header().spaces[holder.space].peak_epoch.load(std::memory_order_relaxed);
   if (!guard || holder.peak_epoch.load(std::memory_order_relaxed) == epoch) return;

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <iterator>
 
 #include "recorder/hook_scope.h"
 #include "recorder/live/index.h"
@@ -29,6 +30,11 @@ class HolderTable {
   void shrink_at_most(InHook, std::uint32_t holder, std::uint64_t bytes,
                       std::uint64_t count) noexcept;
 
+  // What a thread summed up for the heap's holder in `sum` becomes the holder's, and the sum is
+  // zero. `epoch` is the heap's peak_epoch during which it was summed: if a peak step has come
+  // since, it belongs to that step's picture.
+  void settle(InHook, session::HolderSum& sum, std::uint32_t epoch) noexcept;
+
   // The session is gone.
   void forget(InHook) noexcept;
 
@@ -38,6 +44,9 @@ class HolderTable {
   // the peak's picture: at most one event a thread.
   session::Holder& changing(std::uint32_t holder) noexcept;
   void save_peak(session::Holder&) noexcept;
+  system::SpinLock& peak_lock_of(const session::Holder& holder) noexcept {
+    return peak_locks_[holder.node % std::size(peak_locks_)];
+  }
 
   system::SpinLock lock_;
   Index<Outgrown::keep> index_;

@@ -63,6 +63,4 @@ class Arena {
   system::SpinLock lock_;
 };
 
-inline constexpr std::uint64_t kPageBytes = 4096;
-
 }  // namespace oomrec::session

@@ -39,9 +39,11 @@ inline constexpr u64 kMagic = 0x014345524d4f4f1aULL;  // 1A "OOMREC" 01
 inline constexpr u32 kVersion = 1;
 inline constexpr u64 kSegmentBytes = u64{16} << 20;
 inline constexpr u32 kMaxSegments = 64;
+inline constexpr u64 kPageBytes = 4096;
 inline constexpr u64 kHeaderBytes = 20480;  // room for the header: zero beyond its last field
 inline constexpr u32 kMaxStringBytes = 64 * 1024;  // longer ones are cut
 inline constexpr u32 kMaxRingSlots = 1u << 20;
+inline constexpr u32 kMaxSums = 1u << 16;                // of one lane
 inline constexpr u32 kMaxChunks = 80;                    // of one table
 inline constexpr u64 kFirstChunkBytes = 4096;            // chunk k is kFirstChunkBytes << k …
 inline constexpr u64 kLargestChunkBytes = u64{4} << 20;  // … and no larger than this
@@ -92,21 +94,34 @@ struct Holder {
   Atomic<u64> live_count;
   Atomic<u64> total_bytes;  // ever allocated
   Atomic<u64> total_count;
-  Atomic<u64> temporary_count;  // freed before the thread's next allocation (reserved; 0 in v1)
   // Live at the last peak step of the space: valid when peak_epoch equals the space's; otherwise
   // the holder has not changed since that step and live_* is its value at the peak.
   Atomic<u64> peak_bytes;
   Atomic<u64> peak_count;
   Atomic<u32> peak_epoch;
-  u32 reserved;
+  Atomic<u32> temporary_count;  // freed before the thread's next allocation (reserved; 0 in v1)
 };
 inline constexpr u8 kHolderEstimated = 1;  // one of its blocks was sampled, so others were not
-static_assert(sizeof(Holder) == 72 && offsetof(Holder, live_bytes) == 8 &&
-              offsetof(Holder, total_bytes) == 24 && offsetof(Holder, peak_bytes) == 48 &&
-              offsetof(Holder, peak_epoch) == 64);
+static_assert(sizeof(Holder) == 64 && offsetof(Holder, live_bytes) == 8 &&
+              offsetof(Holder, total_bytes) == 24 && offsetof(Holder, peak_bytes) == 40 &&
+              offsetof(Holder, peak_epoch) == 56);
 
-// A live allocation. Slots are reused: address is stored last (release) and cleared first.
-// Counts in its holder as `weight` blocks of `bytes` each.
+// What one lane did to one holder of the heap and has not told it yet: a reader adds it to the
+// holder's figures. In exact mode most events change nothing that another thread writes, because
+// of these. A lane's sums are an array, the place is the node's low bits; a place that another node
+// needs is settled first. Changed by the lane's owner only.
+struct HolderSum {
+  Atomic<u32> node;
+  Atomic<u32> holder;  // 0: the place is free, or being settled
+  Atomic<u64> allocated_bytes;
+  Atomic<u64> freed_bytes;
+  Atomic<u64> counts;  // blocks allocated in the high half, freed in the low
+};
+static_assert(sizeof(HolderSum) == 32 && offsetof(HolderSum, allocated_bytes) == 8 &&
+              offsetof(HolderSum, counts) == 24);
+
+// A live allocation that is in no side table. Slots are reused: address is stored last (release)
+// and cleared first. Counts in its holder as `weight` blocks of `bytes` each.
 struct LiveBlock {
   Atomic<u64> address;  // 0: free slot
   u64 bytes;            // as asked for
@@ -116,6 +131,18 @@ struct LiveBlock {
   u32 reserved;  // writer's own (free list)
 };
 static_assert(sizeof(LiveBlock) == 32 && offsetof(LiveBlock, holder) == 16);
+
+// Live blocks of the heap that are small and recorded exactly stand in the *side table*: one word
+// for every 2^shift bytes of address space, at most one block in each (small_block.h says what is
+// in a word). A page of it covers kSideSpanBytes of addresses.
+struct SidePage {
+  u64 start;  // address
+  u32 page;   // its words begin at this page (4096 bytes) of the file
+  u32 shift;
+};
+inline constexpr u64 kSideSpanBytes = 64 * 1024;
+inline constexpr u32 kSmallestSideShift = 4, kLargestSideShift = 5;
+static_assert(sizeof(SidePage) == 16);
 
 // A live address range of space `map`. Ranges do not overlap; slots are reused like LiveBlock's.
 struct LiveRange {
@@ -180,9 +207,14 @@ struct Lane {
   SpaceCounters spaces[kLaneSpaces];
   Tally sizes[kSizeBuckets];
   Tally apis[kLaneApis];
+  u64 sums_offset;         // in the file: sums × HolderSum
+  u32 sums;                // a power of two; 0: none
+  Atomic<u32> sums_epoch;  // SpaceTotals::peak_epoch of the heap during which they were made
 };
 static_assert(offsetof(Lane, ring_offset) == 8 && offsetof(Lane, ring_next) == 24 &&
-              offsetof(Lane, spaces) == 32 && sizeof(Lane) == 32 + 48 * 12 + 16 * 48 + 16 * 48);
+              offsetof(Lane, spaces) == 32 &&
+              offsetof(Lane, sums_offset) == 32 + 48 * 12 + 16 * 96 &&
+              sizeof(Lane) == offsetof(Lane, sums_offset) + 16);
 
 // One event. `sequence` is 0 while the slot is written and stored last (release): the low 32 bits
 // of 1 + its number in the lane. A reader skips a slot whose sequence is not the one it expects.
@@ -298,6 +330,7 @@ enum class TableId : u32 {
   points,
   checkpoints,
   marks,
+  side_pages,
   count_
 };
 inline constexpr u32 kTableSlots = 24;

@@ -149,6 +149,68 @@ bool View::event(const Lane& lane, std::uint64_t number, Event& out) const noexc
          out.sequence.load(std::memory_order_relaxed) == expected;
 }
 
+bool View::holder(std::uint64_t index, Holder& out) const noexcept {
+  if (!read(TableId::holders, index, out) || out.space >= kLaneSpaces) return false;
+  const auto add = [](Atomic<u64>& word, u64 by) noexcept {
+    word.store(word.load(std::memory_order_relaxed) + by, std::memory_order_relaxed);
+  };
+  if (out.peak_epoch != header_->spaces[out.space].peak_epoch) {
+    out.peak_bytes.store(out.live_bytes, std::memory_order_relaxed);
+    out.peak_count.store(out.live_count, std::memory_order_relaxed);
+  }
+  if (out.space != static_cast<u8>(Space::heap)) return true;
+  const u64 lanes = count(TableId::lanes);
+  for (u64 lane = 1; lane < lanes; ++lane) {
+    const LaneSums sums = sums_of(lane);
+    HolderSum sum;
+    if (sums.count == 0 || !sum_at(sums, out.node & (sums.count - 1), sum) || sum.holder != index)
+      continue;
+    const u64 live_bytes = sum.allocated_bytes - sum.freed_bytes;
+    const u64 live_count = (sum.counts >> 32) - (sum.counts & 0xffff'ffff);
+    add(out.live_bytes, live_bytes);
+    add(out.live_count, live_count);
+    add(out.total_bytes, sum.allocated_bytes);
+    add(out.total_count, sum.counts >> 32);
+    if (!sums.in_peak) continue;
+    add(out.peak_bytes, live_bytes);
+    add(out.peak_count, live_count);
+  }
+  return true;
+}
+
+View::LaneSums View::sums_of(u64 lane) const noexcept {
+  u32 entry_bytes = 0;
+  const u64 offset = offset_of_entry(kLaneChunks, TableId::lanes, lane, entry_bytes);
+  const std::byte* const from = offset == 0 ? nullptr : bytes_.at(offset, entry_bytes);
+  if (from == nullptr || entry_bytes < sizeof(Lane)) return {};
+  const auto* const entry = reinterpret_cast<const Lane*>(from);
+  const u32 sums = entry->sums;
+  const u64 sums_offset = entry->sums_offset;
+  if (sums > kMaxSums || !std::has_single_bit(sums) || sums_offset % 8 != 0 ||
+      sums_offset < kHeaderBytes) {
+    return {};
+  }
+  const u32 epoch = header_->spaces[static_cast<std::size_t>(Space::heap)].peak_epoch;
+  const std::byte* const array = bytes_.at(sums_offset, u64{sums} * sizeof(HolderSum));
+  if (array == nullptr) return {};
+  return {array, sums, entry->sums_epoch.load(std::memory_order_relaxed) != epoch};
+}
+
+bool View::sum_at(const LaneSums& sums, u32 at, HolderSum& out) noexcept {
+  std::memcpy(static_cast<void*>(&out), sums.from + u64{at} * sizeof(HolderSum), sizeof(HolderSum));
+  return out.holder != 0 && out.counts != 0;
+}
+
+const std::byte* View::words_of(u64 index, SidePage& page) const noexcept {
+  if (!read(TableId::side_pages, index, page) || page.shift < kSmallestSideShift ||
+      page.shift > kLargestSideShift || page.start % kSideSpanBytes != 0) {
+    return nullptr;
+  }
+  return bytes_.at(u64{page.page} * kPageBytes, (kSideSpanBytes >> page.shift) * sizeof(u64));
+}
+
+std::uint64_t View::load_word(const std::byte* at) noexcept { return load(at); }
+
 View::Totals View::totals(Space space) const noexcept {
   Totals sum;
   const u64 lanes = count(TableId::lanes);

@@ -15,6 +15,7 @@
 
 #include "recorder/session/chunks.h"
 #include "recorder/session/layout.h"
+#include "recorder/session/small_block.h"
 
 namespace oomrec::session {
 
@@ -68,6 +69,36 @@ class View {
     return read_bytes(kChunks, table, index, &out, sizeof(T), guarded);
   }
 
+  // Holder `index` with what the lanes have summed up for it, and its peak_* valid whatever its
+  // peak_epoch. Cost: a few nanoseconds a lane.
+  bool holder(std::uint64_t index, Holder& out) const noexcept;
+
+  // Visits what the lanes have summed up, place by place: visit(const HolderSum&, in_peak), the
+  // latter when it belongs to the picture of the heap's latest peak step.
+  template <class Visit>
+  void for_each_sum(Visit&& visit) const noexcept {
+    const std::uint64_t lanes = count(TableId::lanes);
+    for (std::uint64_t lane = 1; lane < lanes; ++lane) {
+      const LaneSums sums = sums_of(lane);
+      HolderSum sum;
+      for (std::uint32_t at = 0; at < sums.count; ++at)
+        if (sum_at(sums, at, sum)) visit(sum, sums.in_peak);
+    }
+  }
+
+  // Visits the blocks of the side table's page `index`: visit(const SmallBlock&).
+  template <class Visit>
+  void for_each_small_block(std::uint64_t index, Visit&& visit) const noexcept {
+    SidePage page;
+    const std::byte* const words = words_of(index, page);
+    if (words == nullptr) return;
+    for (std::uint64_t at = 0; at < kSideSpanBytes >> page.shift; ++at) {
+      const SmallBlock block =
+          unpacked(load_word(words + at * sizeof(std::uint64_t)), page.start + (at << page.shift));
+      if (block.node != 0) visit(block);
+    }
+  }
+
   // The string `id`; empty when absent or damaged. Points into the session.
   std::string_view string(StringId id) const noexcept;
 
@@ -100,6 +131,16 @@ class View {
   const Bytes& bytes() const noexcept { return bytes_; }
 
  private:
+  struct LaneSums {
+    const std::byte* from = nullptr;
+    std::uint32_t count = 0;
+    bool in_peak = false;
+  };
+  LaneSums sums_of(std::uint64_t lane) const noexcept;
+  static bool sum_at(const LaneSums&, std::uint32_t at, HolderSum& out) noexcept;
+  const std::byte* words_of(std::uint64_t index, SidePage& page) const noexcept;
+  static std::uint64_t load_word(const std::byte* at) noexcept;
+
   // Offset in the file of entry `index`, and how long it is; 0 when it is not there. `expected` is
   // the table's shape, if its entries have the size that this program knows.
   std::uint64_t offset_of_entry(const Chunks& expected, TableId table, std::uint64_t index,

@@ -22,6 +22,8 @@ using system::call;
 constexpr u32 kThreadRingSlots = 256;
 constexpr u32 kMainRingSlots = 2048;
 constexpr u32 kExactMainRingSlots = 8192;
+constexpr u32 kThreadSums = 128;  // of exact mode: one page
+constexpr u32 kMainSums = 1024;
 constexpr u32 kProbedOwners = 8;
 
 bool has_ended(i32 pid, i32 tid) noexcept { return call(SYS_tgkill, pid, tid, 0) == -ESRCH; }
@@ -40,7 +42,8 @@ bool Session::open_tables(InHook hook) noexcept {
          open(live_blocks, TableId::live_blocks) && open(live_ranges, TableId::live_ranges) &&
          open(threads, TableId::threads) && open(lanes, TableId::lanes) &&
          open(failures, TableId::failures) && open(modules, TableId::modules) &&
-         open(codes, TableId::codes) && open(points, TableId::points);
+         open(codes, TableId::codes) && open(points, TableId::points) &&
+         (mode_ != Mode::exact || open(side_pages, TableId::side_pages));
 }
 
 void Session::detach(InHook hook) noexcept {
@@ -99,6 +102,14 @@ bool Session::add_ring(InHook hook, Lane& lane, std::uint32_t slots) noexcept {
   return true;
 }
 
+void Session::add_sums(InHook hook, Lane& lane, std::uint32_t sums) noexcept {
+  const u64 bytes = u64{sums} * sizeof(HolderSum);
+  const u64 offset = arena.take(hook, bytes);
+  if (offset == 0 || !arena.populate(hook, offset, bytes)) return;
+  lane.sums_offset = offset;
+  lane.sums = sums;
+}
+
 std::uint32_t Session::acquire_lane(InHook hook, std::int32_t tid, std::uint32_t thread) noexcept {
   if (!active_) return 0;
   const auto take_over = [&](u32 number, i32 owner) {
@@ -123,8 +134,9 @@ std::uint32_t Session::acquire_lane(InHook hook, std::int32_t tid, std::uint32_t
   lanes.append(hook, number, [&](Lane& lane) {
     lane.owner_tid.store(tid, std::memory_order_relaxed);
     lane.thread.store(thread, std::memory_order_relaxed);
-    // Without a ring the lane still counts.
+    // Without a ring, or sums, the lane still counts.
     if (tid != pid_ || !add_ring(hook, lane, main_slots)) add_ring(hook, lane, kThreadRingSlots);
+    if (mode_ == Mode::exact) add_sums(hook, lane, tid == pid_ ? kMainSums : kThreadSums);
   });
   return number;
 }
@@ -136,6 +148,11 @@ void Session::release_lane(InHook, std::uint32_t lane) noexcept {
 Event* Session::ring(std::uint32_t lane) noexcept {
   const Lane& entry = lanes.at(lane);
   return entry.ring_slots == 0 ? nullptr : reinterpret_cast<Event*>(arena.at(entry.ring_offset));
+}
+
+HolderSum* Session::sums(std::uint32_t lane) noexcept {
+  const Lane& entry = lanes.at(lane);
+  return entry.sums == 0 ? nullptr : reinterpret_cast<HolderSum*>(arena.at(entry.sums_offset));
 }
 
 }  // namespace oomrec::session

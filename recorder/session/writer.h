@@ -73,6 +73,7 @@ class Session {
   std::uint32_t acquire_lane(InHook, std::int32_t tid, std::uint32_t thread) noexcept;
   void release_lane(InHook, std::uint32_t lane) noexcept;
   Event* ring(std::uint32_t lane) noexcept;  // of Lane::ring_slots; nullptr when the lane has none
+  HolderSum* sums(std::uint32_t lane) noexcept;  // of Lane::sums; nullptr when the lane has none
 
   Arena arena;
   Table<Node> nodes;
@@ -85,6 +86,7 @@ class Session {
   Table<Module> modules;
   Table<Code> codes;
   Table<Point> points;
+  Table<SidePage> side_pages;
 
  private:
   bool open_in_a_place(InHook, const Settings&, std::uint64_t budget_bytes) noexcept;
@@ -95,6 +97,7 @@ class Session {
   bool open_tables(InHook) noexcept;
   void describe_process(InHook, const Settings&) noexcept;
   bool add_ring(InHook, Lane& lane, std::uint32_t slots) noexcept;
+  void add_sums(InHook, Lane& lane, std::uint32_t sums) noexcept;
 
   Header* header_ = nullptr;
   bool active_ = false;

@@ -120,9 +120,11 @@ std::vector<HolderFigures> Recording::holders() const {
   std::vector<HolderFigures> rows;
   const std::uint64_t count = view_.count(TableId::holders);
   rows.reserve(count);
+  std::vector<std::size_t> row_of(count, count);
   session::Holder holder{};
   for (std::uint64_t i = 1; i < count; ++i) {
     if (!view_.read(TableId::holders, i, holder) || holder.space >= kSpaceCount) continue;
+    row_of[i] = rows.size();
     HolderFigures row;
     row.node = holder.node;
     row.space = static_cast<Space>(holder.space);
@@ -137,6 +139,19 @@ std::vector<HolderFigures> Recording::holders() const {
     row.peak_count = changed_since ? holder.peak_count.load() : row.live_count;
     rows.push_back(row);
   }
+  view_.for_each_sum([&](const session::HolderSum& sum, bool in_peak) {
+    const std::uint64_t number = sum.holder;
+    if (number >= count || row_of[number] == count) return;
+    HolderFigures& row = rows[row_of[number]];
+    const std::uint64_t allocated = sum.counts >> 32, freed = sum.counts & 0xffff'ffff;
+    row.live_bytes += sum.allocated_bytes - sum.freed_bytes;
+    row.live_count += allocated - freed;
+    row.total_bytes += sum.allocated_bytes;
+    row.total_count += allocated;
+    if (!in_peak) return;
+    row.peak_bytes += sum.allocated_bytes - sum.freed_bytes;
+    row.peak_count += allocated - freed;
+  });
   return rows;
 }
 

@@ -109,13 +109,14 @@ TEST_CASE("the peak's picture has the block that made the peak, and outlives it"
   CHECK(heap.peak_bytes >= 80 * kMiB);
 
   release(0x3800'0000, 50 * kMiB);
-  const session::Holder& second = *holder_of(202, Space::heap);
+  const session::Holder& second = raw_holder_of(202, Space::heap);
   CHECK(second.live_bytes == 0);
   CHECK(second.peak_epoch == epoch);
   CHECK(second.peak_bytes == 50 * kMiB);
   CHECK(second.peak_count == 1);
 
-  const session::Holder& first = *holder_of(201, Space::heap);  // unchanged since: live is its peak
+  const session::Holder& first =
+      raw_holder_of(201, Space::heap);  // unchanged since: live is its peak
   CHECK(first.peak_epoch != epoch);
   CHECK(first.live_bytes == 30 * kMiB);
 

@@ -21,6 +21,7 @@ inline void need(Mode mode, std::uint64_t recording_size = 0) {
   options.quiet = true;
   options.recording_size = recording_size;
   REQUIRE(recorder::start(options));
+  recorder::note_block_distance(5);  // as glibc's
   session::g_session.remove_file(kHook);
 }
 
@@ -39,8 +40,10 @@ inline recorder::Released release(std::uint64_t address, std::uint64_t bytes,
 inline bool holders_agree() {
   using namespace session;
   std::uint64_t holder_bytes[kSpaceCount] = {}, holder_count[kSpaceCount] = {};
+  const View view = g_session.view();
   for (std::uint32_t i = 1; i < g_session.holders.size(); ++i) {
-    const Holder& holder = g_session.holders.at(i);
+    Holder holder;
+    if (!view.holder(i, holder)) return false;
     holder_bytes[holder.space] += holder.live_bytes;
     holder_count[holder.space] += holder.live_count;
   }
@@ -51,6 +54,12 @@ inline bool holders_agree() {
     const auto space = g_session.holders.at(block.holder).space;
     bytes[space] += block.bytes * block.weight;
     count[space] += block.weight;
+  }
+  for (std::uint32_t i = 1; i < g_session.side_pages.size(); ++i) {
+    view.for_each_small_block(i, [&](const SmallBlock& block) {
+      bytes[static_cast<std::size_t>(Space::heap)] += block.bytes;
+      count[static_cast<std::size_t>(Space::heap)] += 1;
+    });
   }
   for (std::uint32_t i = 1; i < g_session.live_ranges.size(); ++i) {
     const LiveRange& range = g_session.live_ranges.at(i);
@@ -66,16 +75,28 @@ inline bool holders_agree() {
 
 inline session::View::Totals totals(Space space) { return session::g_session.view().totals(space); }
 
-inline session::Holder* holder_of(std::uint32_t stack, Space space) {
-  session::Holder* found = nullptr;
+// The number of a stack's holder; 0: it has none.
+inline std::uint32_t number_of_holder(std::uint32_t stack, Space space) {
   for (std::uint32_t i = 1; i < session::g_session.holders.size(); ++i) {
-    session::Holder& holder = session::g_session.holders.at(i);
+    const session::Holder& holder = session::g_session.holders.at(i);
     const std::uint64_t frame = session::g_session.nodes.at(holder.node).frame;
     if (holder.space == static_cast<std::uint8_t>(space) &&
         frame == session::native_frame(0, stack, false, false))
-      found = &holder;
+      return i;
   }
-  return found;
+  return 0;
+}
+
+// The entry itself, without what lanes have summed up for it.
+inline const session::Holder& raw_holder_of(std::uint32_t stack, Space space) {
+  return session::g_session.holders.at(number_of_holder(stack, space));
+}
+
+// With it; stands until the next call. nullptr: there is none.
+inline const session::Holder* holder_of(std::uint32_t stack, Space space) {
+  static session::Holder found;
+  const std::uint32_t number = number_of_holder(stack, space);
+  return number != 0 && session::g_session.view().holder(number, found) ? &found : nullptr;
 }
 
 }  // namespace oomrec::running

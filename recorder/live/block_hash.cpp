@@ -1,4 +1,4 @@
-#include "recorder/live/live_table.h"
+#include "recorder/live/block_hash.h"
 
 #include "recorder/session/writer.h"
 
@@ -32,7 +32,7 @@ auto at_address(std::uint64_t address) noexcept {
 
 }  // namespace
 
-bool LiveTable::insert(InHook hook, const Block& block, Block& replaced) noexcept {
+bool BlockHash::insert(InHook hook, const Block& block, Block& replaced) noexcept {
   replaced.address = 0;
   const std::uint64_t hash = mix(block.address);
   Shard& shard = shard_of(hash);
@@ -65,7 +65,7 @@ bool LiveTable::insert(InHook hook, const Block& block, Block& replaced) noexcep
   return true;
 }
 
-bool LiveTable::remove(InHook, std::uint64_t address, Block& removed) noexcept {
+bool BlockHash::remove(InHook, std::uint64_t address, Block& removed) noexcept {
   const std::uint64_t hash = mix(address);
   Shard& shard = shard_of(hash);
   const system::SpinGuard guard(shard.lock);
@@ -81,7 +81,7 @@ bool LiveTable::remove(InHook, std::uint64_t address, Block& removed) noexcept {
   return true;
 }
 
-void LiveTable::forget(InHook hook) noexcept {
+void BlockHash::forget(InHook hook) noexcept {
   for (Shard& shard : shards_) {
     shard.lock.unlock();
     shard.free_slot = 0;
@@ -91,7 +91,7 @@ void LiveTable::forget(InHook hook) noexcept {
 }
 
 // Several shards share a place, so the lock of one is not enough.
-void LiveTable::note(std::uint64_t hash) noexcept {
+void BlockHash::note(std::uint64_t hash) noexcept {
   auto& place = filter_[filter_place(hash)];
   std::uint8_t seen = place.load(std::memory_order_relaxed);
   while (seen != kSaturated &&
@@ -100,7 +100,7 @@ void LiveTable::note(std::uint64_t hash) noexcept {
   }
 }
 
-void LiveTable::unnote(std::uint64_t hash) noexcept {
+void BlockHash::unnote(std::uint64_t hash) noexcept {
   auto& place = filter_[filter_place(hash)];
   std::uint8_t seen = place.load(std::memory_order_relaxed);
   while (seen != kSaturated && seen != 0 &&

@@ -1,6 +1,6 @@
-// The live table against std::unordered_map, alone and with four threads.
+// The hash of live blocks against std::unordered_map, alone and with four threads.
 #define DOCTEST_CONFIG_IMPLEMENT_WITH_MAIN
-#include "recorder/live/live_table.h"
+#include "recorder/live/block_hash.h"
 
 #include <doctest/doctest.h>
 
@@ -37,7 +37,7 @@ std::uint64_t live_entries() {
   return live;
 }
 
-constinit LiveTable g_table;
+constinit BlockHash g_table;
 
 }  // namespace
 

@@ -1,10 +1,13 @@
-// Live blocks by address: what a free gives back, and to whom it belonged.
+// Live blocks by address: what a free gives back, and to whom it belonged. The small blocks of
+// exact mode have a table of their own (side_table.h): here are the large, the sampled, and what
+// found no place there.
 //
 // The entries stand in the session, where they outlive the process; the index and the lists of free
 // entries are private. Both are sharded by address, a lock each. In sampled mode most frees are of
 // blocks that nobody recorded: a filter of 32 KiB says so with one load and no lock.
 //
-// Invariant (exact mode, nothing dropped): live entries of a space = Σ live_count of its holders.
+// Invariant (exact mode, nothing dropped): live entries of a space, here and in the side table, are
+// as many as Σ live_count of its holders.
 #pragma once
 
 #include <atomic>
@@ -24,7 +27,7 @@ struct Block {
   std::uint32_t birth_s = 0;
 };
 
-class LiveTable {
+class BlockHash {
  public:
   // False: no room. A block that was still there at the same address goes to `replaced` (its free
   // passed no hook); replaced.address is 0 when there was none.

@@ -1,0 +1,38 @@
+#include "recorder/live/side_table.h"
+
+namespace oomrec::live {
+
+using session::g_session;
+using session::kSideSpanBytes;
+
+std::atomic<std::uint64_t>* SideTable::new_page(InHook hook, std::uint64_t address) noexcept {
+  constexpr std::uint32_t kRetryPages = 1024;  // each try may be a system call
+  if (address >> 48 != 0) return nullptr;
+  const system::SpinGuard guard(lock_);
+  if (!guard) return nullptr;
+  if (const std::uint32_t page = index_.find(hash_of(address), any)) return word_in(page, address);
+  if (refused_ != 0 && ++refused_ % kRetryPages != 0) return nullptr;
+
+  refused_ = 1;
+  const std::uint64_t bytes = (kSideSpanBytes >> shift_) * sizeof(std::uint64_t);
+  const std::uint64_t offset = g_session.arena.take(hook, bytes);
+  if (offset == 0 || !g_session.arena.populate(hook, offset, bytes)) return nullptr;
+  const auto page = static_cast<std::uint32_t>(offset / session::kPageBytes);
+  std::uint32_t entry = 0;
+  const bool added = g_session.side_pages.append(hook, entry, [&](session::SidePage& side) noexcept {
+    side = {address & ~(kSideSpanBytes - 1), page, shift_};
+  });
+  if (!added || !index_.insert(hook, hash_of(address), page)) return nullptr;
+  refused_ = 0;
+  used_.store(true, std::memory_order_relaxed);
+  return word_in(page, address);
+}
+
+void SideTable::forget(InHook hook) noexcept {
+  lock_.unlock();  // its owner may have been a thread that the fork left behind
+  refused_ = 0;
+  used_.store(false, std::memory_order_relaxed);
+  index_.forget(hook);
+}
+
+}  // namespace oomrec::live

@@ -1,0 +1,221 @@
+// Small blocks in exact mode: the side table, and what threads sum up for their holders.
+#define DOCTEST_CONFIG_IMPLEMENT_WITH_MAIN
+#include <doctest/doctest.h>
+
+#include <map>
+#include <random>
+#include <thread>
+#include <vector>
+
+#include "recorder/tick.h"
+#include "tests/unit/recorder/running.h"
+
+using namespace oomrec;
+using namespace oomrec::running;
+using doubles::t_stack;
+using session::g_session;
+using session::SmallBlock;
+
+namespace {
+
+std::map<std::uint64_t, SmallBlock> small_blocks() {
+  std::map<std::uint64_t, SmallBlock> blocks;
+  const session::View view = g_session.view();
+  for (std::uint32_t page = 1; page < g_session.side_pages.size(); ++page)
+    view.for_each_small_block(page, [&](const SmallBlock& block) { blocks[block.address] = block; });
+  return blocks;
+}
+
+std::uint64_t blocks_in_hash() {
+  std::uint64_t count = 0;
+  for (std::uint32_t i = 1; i < g_session.live_blocks.size(); ++i)
+    count += g_session.live_blocks.at(i).address != 0;
+  return count;
+}
+
+void release_all() {
+  for (const auto& [address, block] : small_blocks()) release(address, block.bytes);
+  REQUIRE(small_blocks().empty());
+}
+
+// Told to nobody yet: what lanes hold.
+std::uint64_t summed_up() {
+  std::uint64_t sums = 0;
+  g_session.view().for_each_sum([&](const session::HolderSum&, bool) { ++sums; });
+  return sums;
+}
+
+}  // namespace
+
+TEST_CASE("a birth is kept in seconds for days, in minutes for years") {
+  using session::packed_birth, session::unpacked_birth;
+  for (const std::uint64_t s : {0u, 1u, 86'400u, (1u << 20) - 1})
+    CHECK(unpacked_birth(packed_birth(s)) == s);
+  for (const std::uint64_t s : {std::uint64_t{1} << 20, std::uint64_t{30'000'000}}) {
+    CHECK(unpacked_birth(packed_birth(s)) <= s);
+    CHECK(s - unpacked_birth(packed_birth(s)) < 64);
+  }
+  CHECK(packed_birth(~std::uint64_t{0}) < 1u << 21);
+}
+
+TEST_CASE("what the side table says is what is live") {
+  need(Mode::exact);
+  std::mt19937_64 random(11);
+  std::map<std::uint64_t, std::uint64_t> truth;
+  const std::uint64_t in_hash = blocks_in_hash();
+  for (int round = 0; round < 200'000; ++round) {
+    // 16 bytes into some of the spans, as glibc's blocks are; a second area far away.
+    const std::uint64_t base = random() % 2 == 0 ? 0x5555'0000'0000 : 0x7fff'ff00'0000;
+    const std::uint64_t address = base + random() % 20'000 * 48;
+    t_stack = static_cast<std::uint32_t>(1000 + random() % 3000);
+    if (const auto known = truth.find(address); known != truth.end()) {
+      const recorder::Released released = release(address, known->second);
+      REQUIRE(released.weight == 1);
+      REQUIRE(released.bytes == known->second);
+      truth.erase(known);
+    } else {
+      const std::uint64_t bytes = 8 + random() % 400;
+      allocate(address, bytes);
+      truth[address] = bytes;
+    }
+  }
+  const auto found = small_blocks();
+  REQUIRE(found.size() == truth.size());
+  for (const auto& [address, bytes] : truth) {
+    const auto block = found.find(address);
+    REQUIRE(block != found.end());
+    REQUIRE(block->second.bytes == bytes);
+  }
+  CHECK(blocks_in_hash() == in_hash);
+  CHECK(holders_agree());
+  release_all();
+  CHECK(holders_agree());
+}
+
+TEST_CASE("a block keeps its stack, and its free lets go of that one") {
+  need(Mode::exact);
+  t_stack = 5001;
+  allocate(0x6000'0000'0010, 24);
+  const auto found = small_blocks();
+  REQUIRE(found.size() == 1);
+  CHECK(found.begin()->first == 0x6000'0000'0010);
+  CHECK(found.begin()->second.node == raw_holder_of(5001, Space::heap).node);
+  CHECK(holder_of(5001, Space::heap)->live_bytes == 24);
+  t_stack = 5002;
+  release(0x6000'0000'0010, 24);
+  CHECK(holder_of(5001, Space::heap)->live_bytes == 0);
+  CHECK(holder_of(5001, Space::heap)->total_bytes == 24);
+  CHECK(small_blocks().empty());
+}
+
+TEST_CASE("a block at an address that another one still has takes its place") {
+  need(Mode::exact);
+  t_stack = 5101;
+  allocate(0x6100'0000'0000, 100);
+  t_stack = 5102;
+  allocate(0x6100'0000'0000, 200);
+  CHECK(holder_of(5101, Space::heap)->live_count == 0);
+  CHECK(holder_of(5102, Space::heap)->live_bytes == 200);
+  // Begins elsewhere in the same word: the first one cannot be live any more.
+  allocate(0x6100'0000'0010, 8);
+  CHECK(small_blocks().size() == 1);
+  CHECK(release(0x6100'0000'0000, 200).weight == 0);
+  CHECK(release(0x6100'0000'0010, 8).weight == 1);
+}
+
+TEST_CASE("large blocks, and those whose node is too large, have the hash") {
+  need(Mode::exact);
+  const std::uint64_t in_hash = blocks_in_hash();
+  t_stack = 5201;
+  allocate(0x6200'0000'0000, session::kSmallBlockBytes);
+  CHECK(blocks_in_hash() == in_hash + 1);
+  CHECK(small_blocks().empty());
+  CHECK(release(0x6200'0000'0000, session::kSmallBlockBytes).bytes == session::kSmallBlockBytes);
+  CHECK(blocks_in_hash() == in_hash);
+}
+
+TEST_CASE("a realloc that fails leaves the block as it was") {
+  need(Mode::exact);
+  t_stack = 5301;
+  allocate(0x6300'0000'0020, 333);
+  const recorder::Released released = release(0x6300'0000'0020, 333);
+  CHECK(small_blocks().empty());
+  recorder::restore(kHook, Space::heap, released);
+  const auto found = small_blocks();
+  REQUIRE(found.size() == 1);
+  CHECK(found.begin()->second.bytes == 333);
+  CHECK(holder_of(5301, Space::heap)->live_bytes == 333);
+  CHECK(holder_of(5301, Space::heap)->total_count == 1);
+  CHECK(holders_agree());
+  release_all();
+}
+
+TEST_CASE("four threads give back each other's blocks") {
+  need(Mode::exact);
+  constexpr std::uint64_t kBlocks = 20'000;
+  const auto at = [](std::uint64_t thread, std::uint64_t i) {
+    return 0x6400'0000'0000 + (thread * kBlocks + i) * 32;
+  };
+  const auto before = totals(Space::heap);
+  for (const bool giving : {true, false}) {
+    std::vector<std::thread> threads;
+    for (std::uint64_t id = 0; id < 4; ++id) {
+      threads.emplace_back([=] {
+        for (std::uint64_t i = 0; i < kBlocks; ++i) {
+          t_stack = static_cast<std::uint32_t>(6000 + i % 300);
+          giving ? allocate(at(id, i), 20) : void(release(at((id + 1) % 4, i), 20));
+        }
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+    CHECK(holders_agree());
+    CHECK(small_blocks().size() == (giving ? 4 * kBlocks : 0));
+  }
+  CHECK(totals(Space::heap).live_bytes == before.live_bytes);
+  CHECK(holder_of(6000, Space::heap)->live_bytes == 0);
+}
+
+TEST_CASE("a peak step finds what a thread has summed up, and nothing that came later") {
+  need(Mode::exact);
+  const auto& heap = g_session.header().spaces[static_cast<std::size_t>(Space::heap)];
+  t_stack = 7001;
+  for (std::uint64_t i = 0; i < 10; ++i) allocate(0x6500'0000'0000 + i * 256, 200);
+  CHECK(summed_up() > 0);
+  t_stack = 7002;  // makes the step
+  const std::uint32_t epoch = heap.peak_epoch;
+  allocate(0x6600'0000'0000, heap.peak_bytes + (64 << 20));
+  REQUIRE(heap.peak_epoch > epoch);
+  t_stack = 7001;
+  for (std::uint64_t i = 0; i < 9; ++i) release(0x6500'0000'0000 + i * 256, 200);
+  CHECK(holder_of(7001, Space::heap)->live_bytes == 200);
+  CHECK(holder_of(7001, Space::heap)->peak_bytes == 2000);
+  CHECK(holder_of(7001, Space::heap)->peak_count == 10);
+  release(0x6500'0000'0000 + 9 * 256, 200);
+}
+
+TEST_CASE("what is summed up reaches the holders in time, and at once where it is much") {
+  need(Mode::exact);
+  t_stack = 7101;
+  for (std::uint64_t i = 0; i < 5; ++i) allocate(0x6700'0000'0000 + i * 32768, 20'000);
+  CHECK(raw_holder_of(7101, Space::heap).live_bytes >= 60'000);
+  t_stack = 7102;
+  allocate(0x6700'0100'0000, 10);
+  CHECK(raw_holder_of(7102, Space::heap).live_bytes == 0);
+  CHECK(holder_of(7102, Space::heap)->live_bytes == 10);
+  std::this_thread::sleep_for(std::chrono::milliseconds(150));
+  t_stack = 7103;
+  for (std::uint64_t i = 0; i < 40; ++i) allocate(0x6700'0200'0000 + i * 64, 10);
+  CHECK(raw_holder_of(7102, Space::heap).live_bytes == 10);
+  release_all();
+}
+
+TEST_CASE("after the fall back to sampling small blocks are still let go") {
+  need(Mode::exact);
+  t_stack = 7201;
+  allocate(0x6800'0000'0000, 50);
+  recorder::fall_back_to_sampling();
+  release(0x6800'0000'0000, 50);
+  CHECK(holder_of(7201, Space::heap)->live_bytes == 0);
+  CHECK(small_blocks().empty());
+  CHECK(holders_agree());
+}
