@@ -7,6 +7,7 @@
 #include "recorder/session/writer.h"
 #include "recorder/stack/intern.h"
 #include "recorder/stack/memo.h"
+#include "recorder/stack/merge.h"
 #include "recorder/stack/odd_frames.h"
 #include "recorder/stack/python.h"
 #include "recorder/stack/rules.h"
@@ -35,8 +36,10 @@ NativeStack without_own_frames(NativeStack stack) noexcept {
   return stack;
 }
 
+// The frame that a signal interrupted may itself be reused, none further out can be one.
 bool holds_signal_frame(const NativeStack& stack) noexcept {
-  return std::any_of(stack.frames, stack.frames + stack.count,
+  const std::uint32_t innermost = std::min(stack.count, stack.count - stack.reused + 1);
+  return std::any_of(stack.frames, stack.frames + innermost,
                      [](const NativeFrame& frame) { return frame.exact; });
 }
 
@@ -67,41 +70,37 @@ void start() noexcept {
 
 namespace {
 
-// How many frames, the outermost, are known to be interned as they were. Python frames change
-// without a native one: where there are some, words are compared instead.
-std::uint32_t known_nodes(const NodeMemo& memo, std::uint32_t root,
-                          const NativeStack& native) noexcept {
-  return memo.all_native && memo.root == root ? std::min(native.reused, memo.count) : 0;
-}
-
-// The node of a stack below `root`: of its outermost frames `known` are the thread's last stack's,
-// then come `words`, innermost first. *full: the trie has no room, and this is the longest prefix.
-std::uint32_t intern_stack(InHook hook, NodeMemo& memo, std::uint32_t root, std::uint32_t known,
-                           const std::uint64_t* words, std::uint32_t count, bool* full) noexcept {
-  if (memo.root != root) {
-    memo.root = root;
-    memo.count = 0;
-  }
+// The node of a stack below `root`: its outermost frames `known` are the thread's last stack's,
+// then come `count` fresh ones. *full: the trie has no room, and this is the longest prefix.
+std::uint32_t intern_stack(InHook hook, MergedMemo& memo, std::uint32_t known, std::uint32_t count,
+                           bool* full) noexcept {
   std::uint32_t comparable = memo.count;
-  std::uint32_t node = known == 0 ? root : memo.nodes[known - 1];
-  for (std::uint32_t i = known; count > 0; ++i) {
-    const std::uint64_t word = words[--count];
-    if (i < comparable && memo.words[i] == word) {
-      node = memo.nodes[i];
-      continue;
+  std::uint32_t node = known == 0 ? memo.root : memo.frames[known - 1].node;
+  memo.count = known;
+  for (; count != 0; ++memo.count) {
+    const MergedFrame& fresh = memo.fresh[--count];
+    MergedFrame& frame = memo.frames[memo.count];
+    if (memo.count < comparable && frame.word == fresh.word) {
+      node = frame.node;
+    } else {
+      comparable = 0;
+      const std::uint32_t next = intern(hook, node, fresh.word);
+      if (next == 0) {
+        *full = true;
+        return node;
+      }
+      node = next;
     }
-    comparable = 0;
-    const std::uint32_t next = intern(hook, node, word);
-    memo.count = i;
-    if (next == 0) {
-      *full = true;
-      return node;
-    }
-    memo.words[i] = word;
-    memo.nodes[i] = node = next;
-    memo.count = i + 1;
+    frame = fresh;
+    frame.node = node;
   }
   return node;
+}
+
+void begin_root(MergedMemo& memo, std::uint32_t root) noexcept {
+  if (memo.root == root) return;
+  memo.root = root;
+  memo.count = 0;
 }
 
 }  // namespace
@@ -109,22 +108,28 @@ std::uint32_t intern_stack(InHook hook, NodeMemo& memo, std::uint32_t root, std:
 [[gnu::noinline]] std::uint32_t capture(InHook hook, ThreadStacks& thread,
                                         std::uint32_t group) noexcept {
   const NativeStack native = without_own_frames(remembered_unwind(hook, registers_here(), thread));
-  bool merged_cut = false;
   const bool in_handler = native.truncated || holds_signal_frame(native);
   const PythonStack python = python_stack(hook, thread.python, in_handler);
-  const bool all_native = python.count == 0 && !native.truncated;
-  const std::uint32_t known = all_native ? known_nodes(thread.nodes, group, native) : 0;
-  const std::uint32_t count = merge(hook, native.frames, native.count - known, native.truncated,
-                                    python, thread.merged, session::kMaxFrames, &merged_cut);
+  MergedMemo& memo = thread.merged;
+  const bool may_join =
+      !native.truncated && !python.truncated && (!in_handler || python.count == 0);
+  Join join;
+  if (may_join && memo.joinable && memo.root == group) join = join_of(memo, native, python);
+  Merged merged = merge(hook, native, python, join, memo.fresh, session::kMaxFrames - join.frames);
+  if (!merged.regular && join.frames != 0) {
+    join = {};
+    merged = merge(hook, native, python, join, memo.fresh, session::kMaxFrames);
+  }
+  memo.joinable = may_join && merged.regular;
   const std::uint64_t cut = session::special_frame(session::SpecialFrame::truncated, 0);
-  bool truncated = native.truncated || python.truncated || merged_cut;
+  bool truncated = native.truncated || python.truncated || merged.cut;
   std::uint32_t root = group;
   if (truncated) {
     if (const std::uint32_t marked = intern(hook, root, cut); marked != 0) root = marked;
   }
+  begin_root(memo, root);
   bool full = false;
-  std::uint32_t node = intern_stack(hook, thread.nodes, root, known, thread.merged, count, &full);
-  thread.nodes.all_native = all_native;
+  std::uint32_t node = intern_stack(hook, memo, join.frames, merged.count, &full);
   if (full) {  // a mark that more was there
     if (const std::uint32_t marked = intern(hook, node, cut); marked != 0) node = marked;
   }

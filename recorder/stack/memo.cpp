@@ -152,7 +152,7 @@ NativeStack remembered_unwind(InHook hook, const Registers& at, ThreadStacks& th
 
 void forget_memos(ThreadStacks& thread) noexcept {
   thread.memo.reusable = 0;
-  thread.nodes.count = 0;
+  thread.merged.count = 0;
   forget_python(thread.python);
 }
 

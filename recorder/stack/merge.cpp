@@ -7,6 +7,14 @@
 // marker are of one call.
 //
 // A Python frame that finds no native one keeps its place in the order: nothing is lost.
+//
+// Why a join gives what the whole merge gives: calls are placed from the innermost outwards, each
+// in the first native frame that has not been passed. When the calls inside the join have all found
+// theirs inside it, the search for the next begins where it began in the last stack, but for the
+// native frames inside the join that are left over. None of these holds an outer marker, because
+// stack pointers grow outwards (capture.cpp does not join across signal frames, where they may
+// not); and where calls are told by function (up to 3.9) no left-over may be one of the eval loop.
+#include "recorder/stack/merge.h"
 
 #include <algorithm>
 
@@ -27,100 +35,149 @@ std::uint64_t word_of(InHook hook, const NativeFrame& frame) noexcept {
   return session::native_frame(module.id, frame.pc - module.base, frame.exact, frame.guessed);
 }
 
+bool is_python(const MergedFrame& frame) noexcept {
+  return session::kind_of(frame.word) == session::FrameKind::python;
+}
+
 // The native chain and how far it has been written.
 class Merger {
  public:
-  Merger(InHook hook, NativeFrame* native, std::uint32_t native_count, bool native_truncated,
-         std::uint64_t* merged, std::uint32_t capacity) noexcept
+  Merger(InHook hook, const NativeStack& native, const PythonStack& python, const Join& join,
+         MergedFrame* merged, std::uint32_t capacity) noexcept
       : hook_(hook),
         native_(native),
-        native_count_(native_count),
-        native_truncated_(native_truncated),
+        end_(native.count - join.native),
+        by_function_(python.count != 0 && python.links[0].marker == 0),
+        join_(join),
         merged_(merged),
         capacity_(capacity) {}
 
-  // Python frames of the eval call with this marker follow.
-  void enter_call(std::uint64_t marker) noexcept {
-    const std::uint32_t owner = owner_of(marker);
-    if (owner < native_count_) {
-      write_native(owner);
+  // Python frames of the eval call with this marker follow; `python` links are outside of it.
+  void enter_call(std::uint64_t marker, std::uint32_t python) noexcept {
+    if (marker != 0 && marker == join_.call) {
+      write_native(end_, python);
+      owner_ = end_;
+      return;
+    }
+    owner_ = owner_of(marker);
+    if (owner_ < end_) {
+      write_native(owner_, python);
       ++written_;  // they stand in its place
-    } else if (lies_beyond(marker)) {
-      write_native(native_count_);
+      return;
     }
+    regular_ = false;
+    if (lies_beyond(marker)) write_native(end_, python);
   }
 
-  void write_native(std::uint32_t end) noexcept {
+  void write_python(std::uint64_t word, std::uint32_t python) noexcept {
+    put(word, native_.count - owner_, python);
+  }
+
+  void write_native(std::uint32_t end, std::uint32_t python) noexcept {
     for (; written_ < end; ++written_) {
-      NativeFrame& frame = native_[written_];
+      NativeFrame& frame = native_.frames[written_];
       if (frame.word == 0) frame.word = word_of(hook_, frame);
-      put(frame.word);
+      if (by_function_ && in_eval_loop(frame)) regular_ = false;
+      put(frame.word, native_.count - written_, python);
     }
   }
 
-  void write_python(std::uint64_t word) noexcept { put(word); }
-
-  std::uint32_t count() const noexcept { return count_; }
-  bool is_cut() const noexcept { return cut_; }
+  Merged end() noexcept {
+    write_native(end_, join_.python);
+    return {count_, cut_, regular_ && !cut_};
+  }
 
  private:
-  // The native frame, not written yet, that runs the Python frame with this marker; native_count
-  // when there is none.
+  // The native frame, not written yet, that runs the Python frames with this marker; end_ when
+  // there is none.
   std::uint32_t owner_of(std::uint64_t marker) const noexcept {
-    for (std::uint32_t j = written_; j < native_count_; ++j) {
-      if (marker == 0 ? in_eval_loop(native_[j]) : holds(j, marker)) return j;
+    for (std::uint32_t j = written_; j < end_; ++j) {
+      if (marker == 0 ? in_eval_loop(native_.frames[j]) : holds(j, marker)) return j;
     }
-    return native_count_;
+    return end_;
   }
 
   // Its C frame was cut off the native chain.
   bool lies_beyond(std::uint64_t marker) const noexcept {
-    if (marker == 0) return native_truncated_;
-    return native_count_ != 0 && marker >= native_[native_count_ - 1].sp;
+    if (marker == 0) return native_.truncated;
+    return native_.count != 0 && marker >= native_.frames[native_.count - 1].sp;
   }
 
   bool holds(std::uint32_t j, std::uint64_t marker) const noexcept {
-    if (marker < native_[j].sp) return false;
-    if (j + 1 < native_count_) return marker < native_[j + 1].sp;
-    return !native_truncated_;
+    if (marker < native_.frames[j].sp) return false;
+    if (j + 1 < native_.count) return marker < native_.frames[j + 1].sp;
+    return !native_.truncated;
   }
 
-  void put(std::uint64_t word) noexcept {
+  void put(std::uint64_t word, std::uint32_t native, std::uint32_t python) noexcept {
     if (count_ == capacity_) {
       cut_ = true;
     } else {
-      merged_[count_++] = word;
+      merged_[count_++] = {word, 0, static_cast<std::uint16_t>(native),
+                           static_cast<std::uint16_t>(python)};
     }
   }
 
   const InHook hook_;
-  NativeFrame* const native_;
-  const std::uint32_t native_count_;
-  const bool native_truncated_;
-  std::uint64_t* const merged_;
+  const NativeStack& native_;
+  const std::uint32_t end_;  // of the native frames that are merged
+  const bool by_function_;
+  const Join& join_;
+  MergedFrame* const merged_;
   const std::uint32_t capacity_;
   std::uint32_t written_ = 0;
+  std::uint32_t owner_ = 0;  // of the present call
   std::uint32_t count_ = 0;
   bool cut_ = false;
+  bool regular_ = true;
 };
+
+// The outermost Python frame that is shown and has no place in the first `python` links; null:
+// none.
+const PythonLink* first_inside(const PythonStack& stack, std::uint32_t python) noexcept {
+  const PythonLink* const end = stack.links + stack.count;
+  const PythonLink* const first = std::find_if(
+      stack.links + python, end, [](const PythonLink& link) { return link.word != 0; });
+  return first == end ? nullptr : first;
+}
 
 }  // namespace
 
-std::uint32_t merge(InHook hook, NativeFrame* native, std::uint32_t native_count,
-                    bool native_truncated, const PythonStack& python, std::uint64_t* merged,
-                    std::uint32_t capacity, bool* cut) noexcept {
-  Merger merger(hook, native, native_count, native_truncated, merged, capacity);
-  std::uint64_t call = 0;
-  for (std::uint32_t left = python.count; left != 0; --left) {
-    const PythonLink& link = python.links[left - 1];
-    if (link.word == 0) continue;
-    if (link.marker == 0 || link.marker != call) merger.enter_call(link.marker);
-    call = link.marker;
-    merger.write_python(link.word);
+Join join_of(const MergedMemo& memo, const NativeStack& native,
+             const PythonStack& python) noexcept {
+  const auto is_reused = [&](const MergedFrame& frame) {
+    return frame.native <= native.reused && frame.python <= python.reused;
+  };
+  const MergedFrame* const frames = memo.frames;
+  std::uint32_t count = std::min(memo.count, native.reused + python.reused);
+  while (count != 0 && !is_reused(frames[count - 1])) --count;
+  if (count == 0) return {};
+  // Native frames that are inside of the next Python frame come after it.
+  if (const PythonLink* const next = first_inside(python, frames[count - 1].python)) {
+    const auto may_be_inside = [&](const MergedFrame& frame) {
+      return !is_python(frame) &&
+             (next->marker == 0 || native.frames[native.count - frame.native].sp <= next->marker);
+    };
+    while (count != 0 && may_be_inside(frames[count - 1])) --count;
+    if (count == 0) return {};
   }
-  merger.write_native(native_count);
-  if (cut != nullptr) *cut = merger.is_cut();
-  return merger.count();
+  const MergedFrame& innermost = frames[count - 1];
+  return {count, innermost.native, innermost.python,
+          is_python(innermost) ? python.links[innermost.python - 1].marker : 0};
+}
+
+Merged merge(InHook hook, const NativeStack& native, const PythonStack& python, const Join& join,
+             MergedFrame* merged, std::uint32_t capacity) noexcept {
+  Merger merger(hook, native, python, join, merged, capacity);
+  std::uint64_t call = 0;
+  for (std::uint32_t i = python.count; i > join.python; --i) {
+    const PythonLink& link = python.links[i - 1];
+    if (link.word == 0) continue;
+    if (link.marker == 0 || link.marker != call) merger.enter_call(link.marker, i);
+    call = link.marker;
+    merger.write_python(link.word, i);
+  }
+  return merger.end();
 }
 
 }  // namespace oomrec::stack

@@ -56,13 +56,21 @@ struct NativeMemo {
   std::uint64_t end_cell;            // the outermost step read a return address of 0 here; 0: none
 };
 
-// What the thread's last stack was interned as, the outermost frame first: capture.cpp.
-struct NodeMemo {
+// One frame of a merged stack, with how much of the chains it and those outside it stand for.
+struct MergedFrame {
+  std::uint64_t word;
+  std::uint32_t node;
+  std::uint16_t native;  // frames: written, or run the Python frames that are
+  std::uint16_t python;  // links
+};
+
+// The thread's last stack as it was merged and interned, the outermost frame first: merge.h.
+struct MergedMemo {
   std::uint32_t root;
   std::uint32_t count;
-  bool all_native;  // word i is that of native frame i, both counted from the outermost
-  std::uint64_t words[session::kMaxFrames];
-  std::uint32_t nodes[session::kMaxFrames];
+  bool joinable;  // frames may be taken over, not only compared
+  MergedFrame frames[session::kMaxFrames];
+  MergedFrame fresh[session::kMaxFrames];  // the merge under way, innermost first
 };
 
 // A thread's buffers and memos: too large for the program's stack. One for each lane, in private
@@ -70,8 +78,7 @@ struct NodeMemo {
 struct ThreadStacks {
   NativeMemo memo;
   PythonMemo python;
-  std::uint64_t merged[session::kMaxFrames];
-  NodeMemo nodes;
+  MergedMemo merged;
   StackRange ranges[kStackRanges];  // the thread's own first
   std::uint32_t next_range;
   std::uint32_t generation;                  // of what the memos know: memo.cpp
@@ -128,12 +135,5 @@ PythonStack python_stack(InHook, PythonMemo&, bool in_handler = false) noexcept;
 // What is remembered holds no longer: another thread, other numbers in the session. Returns an
 // empty stack.
 PythonStack forget_python(PythonMemo&) noexcept;
-
-// merge.cpp: frame words of both chains in one, innermost first: Python frames stand in place of
-// the eval loop's native frames. Returns how many; *cut says that outer ones did not fit. Fills in
-// the `word` of native frames.
-std::uint32_t merge(InHook, NativeFrame* native, std::uint32_t native_count, bool native_truncated,
-                    const PythonStack&, std::uint64_t* merged, std::uint32_t capacity,
-                    bool* cut = nullptr) noexcept;
 
 }  // namespace oomrec::stack

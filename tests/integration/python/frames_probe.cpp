@@ -82,12 +82,16 @@ PROBE int probe_start(const char* directory) {
   return stack::g_interpreter.ready ? 0 : 2;
 }
 
-// The thread's memos, as a thread of a recorded program has them: what a probe finds may rest on
-// what the last one found.
+// A thread's memos, as a thread of a recorded program has them: what a probe finds may rest on what
+// the last probe of its kind found.
 namespace {
 
 stack::ThreadStacks& thread_stacks() {
   static thread_local const auto mine = std::make_unique<stack::ThreadStacks>();
+  return *mine;
+}
+stack::PythonMemo& thread_frames() {
+  static thread_local const auto mine = std::make_unique<stack::PythonMemo>();
   return *mine;
 }
 
@@ -95,8 +99,7 @@ stack::ThreadStacks& thread_stacks() {
 
 // The Python frames alone, innermost first. Returns how many; the negative number when cut off.
 PROBE int probe_frames(char* out, unsigned capacity) {
-  const stack::PythonStack stack =
-      stack::python_stack(OutsideHooks::in_hook(), thread_stacks().python);
+  const stack::PythonStack stack = stack::python_stack(OutsideHooks::in_hook(), thread_frames());
   Writer writer(out, capacity);
   const session::View view = g_session.view();
   int count = 0;
@@ -133,7 +136,7 @@ PROBE int probe_stack(char* out, unsigned capacity) {
 // Walks over and over, for as long as the process lives: a thread that allocates without the GIL
 // while the interpreter goes down.
 PROBE void probe_forever() {
-  for (;;) stack::python_stack(OutsideHooks::in_hook(), thread_stacks().python);
+  for (;;) stack::python_stack(OutsideHooks::in_hook(), thread_frames());
 }
 
 // Walks in a signal handler, at whatever instruction the interpreter is. g_walks counts the walks,

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "recorder/session/view.h"
+#include "recorder/stack/merge.h"
 #include "recorder/stack/python.h"
 
 using namespace oomrec;
@@ -37,19 +38,27 @@ PythonStack stack_of(std::vector<PythonLink>& links) {
 }
 
 // "n" and the offset of a native frame, "p" and the code of a Python frame, innermost first.
-std::string merged(std::vector<NativeFrame> natives, std::vector<PythonLink> pythons,
-                   bool native_truncated = false) {
-  std::uint64_t words[64];
-  const std::uint32_t count =
-      merge(OutsideHooks::in_hook(), natives.data(), static_cast<std::uint32_t>(natives.size()),
-            native_truncated, stack_of(pythons), words, 64);
+NativeStack stack_of(std::vector<NativeFrame>& frames, bool truncated = false) {
+  return {frames.data(), static_cast<std::uint32_t>(frames.size()), 0, truncated};
+}
+
+std::string text_of(const MergedFrame* frames, std::uint32_t count) {
   std::ostringstream out;
   for (std::uint32_t i = 0; i < count; ++i) {
-    const bool is_python = session::kind_of(words[i]) == session::FrameKind::python;
+    const std::uint64_t word = frames[i].word;
+    const bool is_python = session::kind_of(word) == session::FrameKind::python;
     out << (i == 0 ? "" : " ") << (is_python ? "p" : "n") << std::hex
-        << (is_python ? session::code_of(words[i]) : session::offset_of(words[i]));
+        << (is_python ? session::code_of(word) : session::offset_of(word));
   }
   return out.str();
+}
+
+std::string merged(std::vector<NativeFrame> natives, std::vector<PythonLink> pythons,
+                   bool native_truncated = false) {
+  MergedFrame frames[64];
+  const Merged result = merge(OutsideHooks::in_hook(), stack_of(natives, native_truncated),
+                              stack_of(pythons), {}, frames, 64);
+  return text_of(frames, result.count);
 }
 
 }  // namespace
@@ -113,14 +122,147 @@ TEST_CASE("up to 3.9 each native frame of the eval loop is one Python frame") {
 }
 
 TEST_CASE("what does not fit is the outermost, and the caller is told") {
-  NativeFrame natives[] = {native(0x1010, 100), native(0x1020, 200), native(0x1030, 300)};
+  std::vector<NativeFrame> natives = {native(0x1010, 100), native(0x1020, 200),
+                                      native(0x1030, 300)};
   std::vector<PythonLink> links = {python(7, 150), python(8, 250)};
   const PythonStack pythons = stack_of(links);
-  std::uint64_t words[3];
-  bool cut = false;
-  CHECK(merge(OutsideHooks::in_hook(), natives, 3, false, pythons, words, 3, &cut) == 3);
-  CHECK_FALSE(cut);
-  CHECK(merge(OutsideHooks::in_hook(), natives, 3, false, pythons, words, 2, &cut) == 2);
-  CHECK(cut);
-  CHECK(session::code_of(words[1]) == 8);
+  MergedFrame frames[3];
+  const InHook hook = OutsideHooks::in_hook();
+  CHECK_FALSE(merge(hook, stack_of(natives), pythons, {}, frames, 3).cut);
+  CHECK(merge(hook, stack_of(natives), pythons, {}, frames, 2).cut);
+  CHECK(session::code_of(frames[1].word) == 8);
+}
+
+// Stacks that grow and shrink by calls as a program makes them, merged with what the one before
+// left, and whole.
+namespace {
+
+class Program {
+ public:
+  explicit Program(bool by_function) : by_function_(by_function) {
+    if (by_function) g_interpreter.eval_loop[0] = {0x2000, 0x3000};
+  }
+  ~Program() { g_interpreter.eval_loop[0] = {0, 0}; }
+
+  void change() {
+    for (unsigned left = random(8); left != 0 && !calls_.empty(); --left) calls_.pop_back();
+    for (unsigned left = random(8); left != 0 && calls_.size() < 40; --left) {
+      calls_.push_back(next_call());
+    }
+    if (!calls_.empty() && random(2) == 0) calls_.back().line = random(3);
+  }
+
+  // Both ways of merging; what they differ in, or nothing. Adds the frames that were joined.
+  std::string compare(unsigned long& joined) {
+    std::vector<NativeFrame> natives;
+    std::vector<PythonLink> links;
+    chains(natives, links);
+    NativeStack native{natives.data(), static_cast<std::uint32_t>(natives.size()),
+                       alike(natives, last_natives_, same_native), false};
+    std::reverse(links.begin(), links.end());
+    const PythonStack python{links.data(), static_cast<std::uint32_t>(links.size()),
+                             alike_links(links), false};
+    const InHook hook = OutsideHooks::in_hook();
+    static MergedFrame whole[512], part[512];
+    const Merged all = merge(hook, native, python, {}, whole, 512);
+    std::string difference;
+    if (memo_.joinable) {
+      const Join join = join_of(memo_, native, python);
+      const Merged inner = merge(hook, native, python, join, part, 512);
+      if (inner.regular) {
+        joined += join.frames;
+        std::reverse_copy(memo_.frames, memo_.frames + join.frames, part + inner.count);
+        const std::string got = text_of(part, inner.count + join.frames);
+        if (got != text_of(whole, all.count)) {
+          difference = got + " for " + text_of(whole, all.count);
+        }
+      }
+    }
+    memo_.joinable = all.regular;
+    memo_.count = all.count;
+    std::reverse_copy(whole, whole + all.count, memo_.frames);
+    last_natives_ = natives;
+    last_links_ = links;
+    return difference;
+  }
+
+ private:
+  // A C function, the eval loop with a first function, or a function in its caller's eval loop.
+  enum class Kind : unsigned { c, eval, inlined };
+  struct Call {
+    Kind kind;
+    std::uint32_t name;
+    std::uint32_t line;
+  };
+
+  unsigned random(unsigned below) {
+    state_ = state_ * 1664525 + 1013904223;
+    return (state_ >> 16) % below;
+  }
+
+  Call next_call() {
+    const bool in_eval = !calls_.empty() && calls_.back().kind != Kind::c;
+    const unsigned kinds = by_function_ || !in_eval ? 2 : 3;
+    return {static_cast<Kind>(random(kinds)), random(3), random(2)};
+  }
+
+  void chains(std::vector<NativeFrame>& natives, std::vector<PythonLink>& links) const {
+    std::uint64_t sp = 1'000'000;
+    for (const Call& call : calls_) {
+      const std::uint64_t outer = sp;
+      if (call.kind != Kind::inlined) {
+        sp -= 100;
+        natives.push_back(native((call.kind == Kind::eval ? 0x2001 : 0x1001) + call.name, sp));
+      }
+      if (call.kind == Kind::c) continue;
+      if (call.kind == Kind::eval) marker_ = by_function_ ? 0 : outer - 10;
+      links.push_back(python(call.name + 3 * call.line, marker_));
+      if (call.name == 2) links.push_back(helper(marker_));
+    }
+    std::reverse(natives.begin(), natives.end());
+    std::reverse(links.begin(), links.end());
+  }
+
+  static bool same_native(const NativeFrame& a, const NativeFrame& b) {
+    return a.pc == b.pc && a.sp == b.sp;
+  }
+  template <class Frames>
+  static std::uint32_t alike(const Frames& a, const Frames& b, auto same) {
+    const auto [end, other] = std::mismatch(a.rbegin(), a.rend(), b.rbegin(), b.rend(), same);
+    return static_cast<std::uint32_t>(end - a.rbegin());
+  }
+  std::uint32_t alike_links(const std::vector<PythonLink>& links) const {
+    const auto same = [](const PythonLink& a, const PythonLink& b) {
+      return a.word == b.word && a.marker == b.marker;
+    };
+    const auto [end, other] =
+        std::mismatch(links.begin(), links.end(), last_links_.begin(), last_links_.end(), same);
+    return static_cast<std::uint32_t>(end - links.begin());
+  }
+
+  const bool by_function_;
+  unsigned state_ = 1;
+  std::vector<Call> calls_;
+  mutable std::uint64_t marker_ = 0;
+  std::vector<NativeFrame> last_natives_;
+  std::vector<PythonLink> last_links_;
+  MergedMemo memo_{};
+};
+
+}  // namespace
+
+TEST_CASE("what is joined is what the whole merge gives") {
+  for (const bool by_function : {false, true}) {
+    CAPTURE(by_function);
+    Program program(by_function);
+    unsigned long joined = 0;
+    unsigned different = 0;
+    for (unsigned round = 0; round < 100'000; ++round) {
+      program.change();
+      const std::string difference = program.compare(joined);
+      if (!difference.empty() && ++different < 5) MESSAGE(difference);
+    }
+    CHECK(different == 0);
+    CHECK(joined > 200'000);
+  }
 }
