@@ -148,7 +148,7 @@ int tree_command(const Words& words) {
   Stacks stacks{*source.recording, *source.places};
   const At at = options.at == "peak" ? At::peak : At::end;
   const TreeBounds bounds{options.max_depth, options.min_percent / 100, options.top_down};
-  const TreeNode root = call_tree(merged(holders, stacks, at), stacks, bounds);
+  const TreeNode root = call_tree(merged(holders, stacks, at), stacks, *source.places, bounds);
   if (options.json) {
     print_json({{"schema_version", 1},
                 {"space", options.space},

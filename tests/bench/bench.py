@@ -18,6 +18,7 @@ from pathlib import Path
 import figures
 import measure
 import plot
+import reading
 import tables
 from recorders import Recorder, recorders
 from workloads import Workload, workloads
@@ -155,8 +156,9 @@ def measure_all(options: argparse.Namespace, scratch: Path) -> dict:
     chosen = [
         one for one in known if not options.only or {one.name, one.group} & set(options.only)
     ]  # fmt: skip
-    if not chosen:
-        groups = dict.fromkeys(one.group for one in known)
+    reads = not options.only or reading.NAME in options.only
+    if not chosen and not reads:
+        groups = [*dict.fromkeys(one.group for one in known), reading.NAME]
         sys.exit(f"scripts/bench: no such workload\n  --only takes one of: {' '.join(groups)}")
     usable, described = [], []
     for recorder in recorders(options.build, not options.without_peers):
@@ -181,6 +183,10 @@ def measure_all(options: argparse.Namespace, scratch: Path) -> dict:
     for workload in measured:
         for name, result in workload["results"].items():
             result["summary"] = figures.summary(workload, name)
+    read = []
+    if reads:
+        print("measuring reading: the commands that read recordings", flush=True)
+        read = reading.measure_all(options.build, base, scratch, options.rounds, options.quick)
     return {
         "schema_version": 1,
         "date_utc": datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%d"),
@@ -191,6 +197,7 @@ def measure_all(options: argparse.Namespace, scratch: Path) -> dict:
         "machine": machine(),
         "recorders": described,
         "workloads": measured,
+        "reading": read,
     }
 
 

@@ -8,7 +8,7 @@ MODES = ("sampled", "exact")
 
 
 def all_tables(results: dict) -> str:
-    parts = ["### What oomrec costs\n", own_table(results)]
+    parts = ["### What oomrec costs\n", own_table(results)] if results["workloads"] else []
     present = {name for workload in results["workloads"] for name in workload["results"]}
     peers = [one for one in results["recorders"] if one["name"] in present - {"none", *MODES}]
     if peers:
@@ -19,7 +19,25 @@ def all_tables(results: dict) -> str:
                 "\n### Time added by peers, as a multiple of ours\n",
                 times_table(results, compared),
             ]
+    if results["reading"]:
+        parts += ["\n### What reading costs\n", reading_table(results["reading"])]
     return "\n".join(parts) + "\n" + said_once(results)
+
+
+def reading_table(measured: list[dict]) -> str:
+    rows = [["command", "recording", "CPU time", "memory", "goal", ""]]
+    for row in measured:
+        rows.append(
+            [
+                f"oomrec {row['command']}",
+                row["recording"],
+                amount(row["median_s"], "s"),
+                "" if row["rss_mib"] is None else f"{row['rss_mib']:.0f} MiB",
+                f"≤ {row['goal_s']} s",
+                "reached" if row["median_s"] <= row["goal_s"] else "**missed**",
+            ]
+        )
+    return aligned(rows)
 
 
 def own_table(results: dict) -> str:

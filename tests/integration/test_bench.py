@@ -39,6 +39,20 @@ def test_a_quick_run_measures_every_row(bench, tmp_path):
     assert all(f"| {workload['title']} " in table for workload in results["workloads"])
     plot = ElementTree.parse(tmp_path / "out" / "overhead.svg")
     assert len(plot.findall(".//{*}title")) == 2 * len(MICRO)
+    assert results["reading"] == []
+
+
+def test_reading_is_measured_by_itself(bench, tmp_path):
+    run = bench("--quick", "--only", "reading", "--without-peers", "--out", tmp_path / "out")
+
+    assert run.exit_code == 0, str(run)
+    results = json.loads((tmp_path / "out" / "results.json").read_text())
+    schema = Path(__file__).parent / "schemas" / "bench.json"
+    jsonschema.validate(results, json.loads(schema.read_text()))
+    assert results["workloads"] == []
+    of_stacks = [row for row in results["reading"] if row["recording"] == "131,072 distinct stacks"]
+    assert [row["command"] for row in of_stacks] == ["stats", "show", "tree", "tree --top-down"]
+    assert "| oomrec tree --top-down " in (tmp_path / "out" / "table.md").read_text()
 
 
 RUN = {"cpu_s": [1.0], "rss_mib": [50.0], "stopped_cpu_s": None, "problem": None}
@@ -69,6 +83,8 @@ def test_tables_say_what_was_missed_stopped_and_skipped(bench, tmp_path):
                 "memray": {**RUN, "figures": [4.0]},
             },
         }],
+        "reading": [{"command": "stats", "recording": "large", "goal_s": 2, "cpu_s": [3.0],
+                     "median_s": 3.0, "rss_mib": 9.0}],
     }  # fmt: skip
     (tmp_path / "results.json").write_text(json.dumps(results))
 
@@ -87,6 +103,7 @@ def test_tables_say_what_was_missed_stopped_and_skipped(bench, tmp_path):
     assert own["exact"] == ["2.00", "+1.00 s", "+0 MiB", "≤ 1.65", "**missed**"]
     assert ["JSON", "1.00 s", "1.10", "2.00", "> 58 ×", "4.00"] in rows
     assert ["JSON", "> 570", "> 57", "30", "**3.0**"] in rows
+    assert ["oomrec stats", "large", "3.00 s", "9 MiB", "≤ 2 s", "**missed**"] in rows
     assert "Skipped: Fil: not installed: fil-profile." in run.stdout
 
 

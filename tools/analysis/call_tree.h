@@ -28,6 +28,6 @@ struct TreeBounds {
 
 // Only branches within the bounds are ever built, so that the cost is that of what is shown.
 TreeNode call_tree(const std::vector<StackFigures>& rows, const Stacks& stacks,
-                   const TreeBounds& bounds);
+                   const Places& places, const TreeBounds& bounds);
 
 }  // namespace oomrec::tools

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <new>
 
 #include "tools/error.h"
 #include "tools/text.h"
@@ -98,9 +99,11 @@ const char* problem_advice(session::Problem problem) {
 
 }  // namespace
 
-Recording::Recording(const std::filesystem::path& file) : path_(file) {
+Recording::Recording(const std::filesystem::path& file) : path_(file), bytes_(nullptr, &std::free) {
   const File source{file};
-  bytes_ = std::make_unique<std::byte[]>(source.bytes());
+  // From calloc, zero is what was never touched: holes cost no memory.
+  bytes_.reset(static_cast<std::byte*>(std::calloc(source.bytes() + 1, 1)));
+  if (bytes_ == nullptr) throw std::bad_alloc{};
   source.read_into(bytes_.get());
   view_ = session::View{session::Bytes::contiguous(bytes_.get(), source.bytes())};
   if (view_.problem() != session::Problem::none) {

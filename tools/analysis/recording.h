@@ -5,6 +5,7 @@
 // there.
 #pragma once
 
+#include <cstdlib>
 #include <filesystem>
 #include <memory>
 #include <string>
@@ -52,7 +53,7 @@ class Recording {
 
  private:
   std::filesystem::path path_;
-  std::unique_ptr<std::byte[]> bytes_;
+  std::unique_ptr<std::byte, decltype(&std::free)> bytes_;
   session::View view_;
 };
 

@@ -1,6 +1,7 @@
 #include "tools/analysis/stacks.h"
 
 #include <algorithm>
+#include <array>
 
 namespace oomrec::tools {
 namespace {
@@ -11,26 +12,35 @@ void sort_by_bytes(std::vector<StackFigures>& rows) {
   });
 }
 
-// One row for all of a space whose `key_of(stack)` is the same, with the stack of the first of
-// them; the largest first.
-template <class KeyOf>
-std::vector<StackFigures> grouped(const std::vector<StackFigures>& rows, KeyOf key_of) {
+// One row for all of a space whose `group_of(stack)` is the same, in no order, with the stack of
+// the row that has most bytes. Groups are stacks of `stacks`, too.
+template <class GroupOf>
+std::vector<StackFigures> grouped(const std::vector<StackFigures>& rows, const Stacks& stacks,
+                                  GroupOf group_of) {
+  struct Group {
+    std::uint32_t row = 0;  // 1 + its index in `groups`; 0: none yet
+    std::uint64_t most_bytes = 0;
+  };
   std::vector<StackFigures> groups;
-  std::unordered_map<std::uint64_t, std::size_t> group_of;  // by key and space
+  std::array<std::vector<Group>, kSpaceCount> known;  // by group; empty where a space has none
   for (const StackFigures& row : rows) {
-    const std::uint64_t key =
-        std::uint64_t{key_of(row.stack)} << 8 | static_cast<std::uint8_t>(row.space);
-    const auto [found, is_new] = group_of.try_emplace(key, groups.size());
-    if (is_new) {
+    std::vector<Group>& of_space = known[static_cast<std::size_t>(row.space)];
+    if (of_space.empty()) of_space.resize(stacks.size());
+    Group& group = of_space[group_of(row.stack)];
+    if (group.row == 0) {
       groups.push_back(row);
+      group = {static_cast<std::uint32_t>(groups.size()), row.bytes};
       continue;
     }
-    StackFigures& group = groups[found->second];
-    group.bytes += row.bytes;
-    group.count += row.count;
-    group.estimated = group.estimated || row.estimated;
+    StackFigures& sum = groups[group.row - 1];
+    sum.bytes += row.bytes;
+    sum.count += row.count;
+    sum.estimated = sum.estimated || row.estimated;
+    if (row.bytes > group.most_bytes || (row.bytes == group.most_bytes && row.stack < sum.stack)) {
+      group.most_bytes = row.bytes;
+      sum.stack = row.stack;
+    }
   }
-  sort_by_bytes(groups);
   return groups;
 }
 
@@ -39,23 +49,43 @@ std::vector<StackFigures> grouped(const std::vector<StackFigures>& rows, KeyOf k
 Stacks::Stacks(const Recording& recording, Places& places)
     : recording_(recording),
       places_(places),
-      entries_{{0, 0, 0, false}},
+      entries_{{0, 0, 0, 0, 0, false}},
       of_node_(recording.view().count(session::TableId::nodes)),
-      known_(of_node_.size()) {}
+      known_(of_node_.size()) {
+  entries_.reserve(of_node_.size());  // most nodes are one stack: not copied as it grows
+}
+
+StackId Stacks::new_child(StackId parent, PlaceId place) {
+  const auto stack = static_cast<StackId>(entries_.size());
+  const bool python = places_[place].kind == Place::Kind::python;
+  entries_.push_back({parent, place, stack, 0, 0, entries_[parent].runs_python || python});
+  return stack;
+}
 
 StackId Stacks::child(StackId parent, PlaceId place) {
-  const std::uint64_t key = std::uint64_t{parent} << 32 | place;
-  const auto [at, is_new] = children_.try_emplace(key, static_cast<StackId>(entries_.size()));
-  const StackId stack = at->second;
-  if (!is_new) return stack;
-  const Entry outer = entries_[parent];
-  const bool python = places_[place].kind == Place::Kind::python;
-  entries_.push_back({parent, place, stack, outer.runs_python || python});
+  StackId stack = 0;
+  StackId last = 0;
+  unsigned listed = 0;
+  for (StackId at = entries_[parent].first_child; at != 0; at = entries_[at].next_sibling) {
+    if (entries_[at].place == place) return at;
+    last = at;
+    ++listed;
+  }
+  if (listed == kListed) {
+    const std::uint64_t key = std::uint64_t{parent} << 32 | place;
+    const auto [at, is_new] = unlisted_.try_emplace(key, static_cast<StackId>(entries_.size()));
+    if (!is_new) return at->second;
+    stack = new_child(parent, place);
+  } else {
+    stack = new_child(parent, place);
+    (last == 0 ? entries_[parent].first_child : entries_[last].next_sibling) = stack;
+  }
   // At most one call deep: the stack it is made in has no such frames, so the new one is its own.
+  const StackId outer = entries_[parent].without_interpreter;
   if (places_[place].interpreter) {
-    entries_[stack].without_interpreter = outer.without_interpreter;
-  } else if (outer.without_interpreter != parent) {
-    const StackId shorter = child(outer.without_interpreter, place);
+    entries_[stack].without_interpreter = outer;
+  } else if (outer != parent) {
+    const StackId shorter = child(outer, place);
     entries_[stack].without_interpreter = shorter;
   }
   return stack;
@@ -67,7 +97,7 @@ StackId Stacks::without_interpreter(StackId stack) const {
 
 StackId Stacks::of_node(std::uint32_t node) {
   // Outwards to a node that is known, then back in.
-  std::vector<std::pair<std::uint32_t, std::uint64_t>> unknown;
+  unknown_.clear();
   session::Node entry{};
   StackId stack = 0;
   while (node != 0 && node < known_.size()) {
@@ -76,11 +106,11 @@ StackId Stacks::of_node(std::uint32_t node) {
       break;
     }
     if (!recording_.view().read(session::TableId::nodes, node, entry)) break;
-    unknown.emplace_back(node, entry.frame);
+    unknown_.emplace_back(node, entry.frame);
     if (entry.parent >= node) break;  // forged: parents are always older
     node = entry.parent;
   }
-  for (auto at = unknown.rbegin(); at != unknown.rend(); ++at) {
+  for (auto at = unknown_.rbegin(); at != unknown_.rend(); ++at) {
     const std::vector<PlaceId>& frame = places_.of_frame(at->second);
     for (auto place = frame.rbegin(); place != frame.rend(); ++place) stack = child(stack, *place);
     of_node_[at->first] = stack;
@@ -107,9 +137,11 @@ std::vector<StackFigures> merged(const std::vector<HolderFigures>& holders, Stac
     if (bytes == 0 && count == 0) continue;
     rows.push_back({stacks.of_node(holder.node), holder.space, holder.estimated, bytes, count});
   }
-  rows = grouped(rows, [](StackId stack) { return stack; });
-  // The largest first: each group is shown by the one that held most.
-  return grouped(rows, [&](StackId stack) { return stacks.without_interpreter(stack); });
+  rows = grouped(rows, stacks, [](StackId stack) { return stack; });
+  // Each group is shown by the one that held most.
+  rows = grouped(rows, stacks, [&](StackId stack) { return stacks.without_interpreter(stack); });
+  sort_by_bytes(rows);
+  return rows;
 }
 
 }  // namespace oomrec::tools

@@ -4,12 +4,13 @@
 // runs than later (specialized instructions, vectorcall). To the program that is one way, so stacks
 // are told apart, and figures added up, without the interpreter's own functions.
 //
-// Made as it is asked for: only stacks of holders somebody looks at are named. Millions of nodes
-// cost one vector and one hash look-up each.
+// Made as it is asked for: only stacks of holders somebody looks at are named. There may be
+// millions: one costs 32 bytes, and no look-up beyond its few siblings.
 #pragma once
 
 #include <cstdint>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "tools/symbolize/places.h"
@@ -39,16 +40,23 @@ class Stacks {
     StackId parent;
     PlaceId place;
     StackId without_interpreter;
+    StackId first_child;   // 0: none
+    StackId next_sibling;  // 0: none
     bool runs_python;
   };
+  // Beyond these a stack's callees are looked up by hash.
+  static constexpr unsigned kListed = 16;
+
   StackId child(StackId parent, PlaceId place);
+  StackId new_child(StackId parent, PlaceId place);
 
   const Recording& recording_;
   Places& places_;
   std::vector<Entry> entries_;
-  std::unordered_map<std::uint64_t, StackId> children_;  // parent and place
+  std::unordered_map<std::uint64_t, StackId> unlisted_;  // by parent and place
   std::vector<StackId> of_node_;
   std::vector<bool> known_;
+  std::vector<std::pair<std::uint32_t, std::uint64_t>> unknown_;  // of_node's: nodes and frames
 };
 
 // What was held in one space by stacks that are one without the interpreter's functions.

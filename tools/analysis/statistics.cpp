@@ -27,6 +27,17 @@ bool is_plumbing(const Place& place, const Places& places) {
          std::any_of(kFunctions.begin(), kFunctions.end(), begins(place.function));
 }
 
+// How well a place tells what its stack is about.
+enum class Telling : std::uint8_t { little, function, python_line, own_python_line };
+
+Telling telling_of(const Place& place, const Places& places) {
+  if (place.kind == Place::Kind::python) {
+    return bundle::is_programs_own(place.file) ? Telling::own_python_line : Telling::python_line;
+  }
+  const bool tells = !place.function.empty() && !is_plumbing(place, places);
+  return tells ? Telling::function : Telling::little;
+}
+
 void add_sizes_and_apis(const Recording& recording, Statistics& statistics) {
   std::array<SizeBucket, session::kSizeBuckets> sizes{};
   std::array<ApiFigures, kApiCount> apis{};
@@ -60,19 +71,16 @@ void add_sizes_and_apis(const Recording& recording, Statistics& statistics) {
 
 }  // namespace
 
-PlaceId subject_of(const std::vector<PlaceId>& stack, const Places& places) {
-  const auto is_python = [&](PlaceId id) { return places[id].kind == Place::Kind::python; };
-  const auto own_python = std::find_if(stack.begin(), stack.end(), [&](PlaceId id) {
-    return is_python(id) && bundle::is_programs_own(places[id].file);
-  });
-  if (own_python != stack.end()) return *own_python;
-  const auto python = std::find_if(stack.begin(), stack.end(), is_python);
-  if (python != stack.end()) return *python;
-  const auto own = std::find_if(stack.begin(), stack.end(), [&](PlaceId id) {
-    return !places[id].function.empty() && !is_plumbing(places[id], places);
-  });
-  if (own != stack.end()) return *own;
-  return stack.empty() ? 0 : stack.front();
+std::vector<PlaceId> subjects_of(const Stacks& stacks, const Places& places) {
+  std::vector<Telling> telling(places.size());
+  for (PlaceId id = 1; id < telling.size(); ++id) telling[id] = telling_of(places[id], places);
+  std::vector<PlaceId> subjects(stacks.size());
+  for (StackId stack = 1; stack < subjects.size(); ++stack) {
+    const PlaceId innermost = stacks.innermost(stack);
+    const PlaceId outer = subjects[stacks.parent(stack)];
+    subjects[stack] = telling[innermost] >= telling[outer] ? innermost : outer;
+  }
+  return subjects;
 }
 
 Statistics statistics_of(const Recording& recording, Stacks& stacks, const Places& places) {
@@ -89,8 +97,10 @@ Statistics statistics_of(const Recording& recording, Stacks& stacks, const Place
         static_cast<std::uint64_t>(std::max<std::int64_t>(0, totals.live_count));
   }
   std::unordered_map<PlaceId, FunctionFigures> functions;
-  for (const StackFigures& row : merged(recording.holders(), stacks, At::ever)) {
-    const PlaceId place = subject_of(stacks.places(row.stack), places);
+  const std::vector<StackFigures> rows = merged(recording.holders(), stacks, At::ever);
+  const std::vector<PlaceId> subjects = subjects_of(stacks, places);
+  for (const StackFigures& row : rows) {
+    const PlaceId place = subjects[row.stack];
     FunctionFigures& function = functions[place];
     function.place = place;
     function.bytes += row.bytes;

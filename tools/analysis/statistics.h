@@ -35,9 +35,10 @@ struct Statistics {
 
 Statistics statistics_of(const Recording& recording, Stacks& stacks, const Places& places);
 
-// The place a stack is known by: the innermost Python line of the program's own, else the innermost
-// of all, else the innermost native function that is not the allocator's, the C or the C++
-// library's. 0 for an empty stack.
-PlaceId subject_of(const std::vector<PlaceId>& stack, const Places& places);
+// The place each stack is known by: the innermost Python line of the program's own, else the
+// innermost of all, else the innermost native function that is not the allocator's, the C or the
+// C++ library's, else the innermost place; 0 for an empty stack. By stack; those that are there
+// now.
+std::vector<PlaceId> subjects_of(const Stacks& stacks, const Places& places);
 
 }  // namespace oomrec::tools

@@ -91,7 +91,7 @@ TEST_CASE("holders that differ in the interpreter's own functions alone are one"
   CHECK(bytes == std::vector<std::uint64_t>{101 + 503, 53, 41, 31, 23, 19});
   CHECK(rows[0].count == 1 + 5);
   CHECK(stacks.places(rows[0].stack) == places.of_stack(later));
-  const TreeNode root = call_tree(rows, stacks, {});
+  const TreeNode root = call_tree(rows, stacks, places, {});
   REQUIRE(!root.children.empty());
   const TreeNode& asked = root.children[0];
   CHECK(asked.bytes == 101 + 503 + 53 + 31);
@@ -99,6 +99,35 @@ TEST_CASE("holders that differ in the interpreter's own functions alone are one"
   CHECK(function_of(asked.children[0], places) == "keep");
   CHECK(asked.children[0].children[0].bytes == 101 + 503 + 53);
   CHECK(function_of(asked.children[0].children[0], places) == "main");
+}
+
+TEST_CASE("of many lines called from one each is a stack of its own, from whatever thread") {
+  constexpr std::uint32_t kLines = 100;
+  RecordingImage image;
+  const std::uint64_t main = image.python("/p/train.py", "main", 10);
+  for (std::uint32_t i = 0; i < 2 * kLines; ++i) {
+    const std::uint64_t callee = image.python("/p/train.py", "callee", 20 + i % kLines);
+    image.holder(image.stack({main, callee}), Space::heap, 1000 + i, 1, 1);
+  }
+  const Recording recording{image.path()};
+  Places places{recording, {}};
+  Stacks stacks{recording, places};
+
+  const auto rows = merged(recording.holders(), stacks, At::end);
+
+  REQUIRE(rows.size() == kLines);
+  for (std::uint32_t i = 0; i < kLines; ++i) {
+    const PlaceId callee = stacks.innermost(rows[i].stack);
+    CHECK(rows[i].bytes == 2 * (1000 + places[callee].line - 20) + kLines);
+    CHECK(places[stacks.innermost(stacks.parent(rows[i].stack))].function == "main");
+  }
+  CHECK(stacks.size() == 1 + 1 + kLines);
+  for (const bool top_down : {false, true}) {
+    TreeBounds bounds;
+    bounds.top_down = top_down;
+    const TreeNode root = call_tree(rows, stacks, places, bounds);
+    CHECK((top_down ? root.children.at(0) : root).children.size() == kLines);
+  }
 }
 
 TEST_CASE("a holder that did not change since the peak held then what it holds now") {
@@ -116,7 +145,7 @@ TEST_CASE("the inverted tree begins with who allocated") {
   const auto rows = merged(recording.holders(), stacks, At::end);
 
   SUBCASE("inverted") {
-    const TreeNode root = call_tree(rows, stacks, {});
+    const TreeNode root = call_tree(rows, stacks, places, {});
     CHECK(root.bytes == 101 + 203 + 307 + 409);
     REQUIRE(root.children.size() == 2);
     CHECK(function_of(root.children[0], places) == "leaf");
@@ -129,7 +158,7 @@ TEST_CASE("the inverted tree begins with who allocated") {
   SUBCASE("top down") {
     TreeBounds bounds;
     bounds.top_down = true;
-    const TreeNode root = call_tree(rows, stacks, bounds);
+    const TreeNode root = call_tree(rows, stacks, places, bounds);
     REQUIRE(root.children.size() == 1);
     CHECK(function_of(root.children[0], places) == "main");
     CHECK(root.children[0].children[0].bytes == 307 + 409);
@@ -138,13 +167,13 @@ TEST_CASE("the inverted tree begins with who allocated") {
     TreeBounds bounds;
     bounds.max_depth = 1;
     bounds.min_share = 0.5;
-    const TreeNode root = call_tree(rows, stacks, bounds);
+    const TreeNode root = call_tree(rows, stacks, places, bounds);
     REQUIRE(root.children.size() == 1);
     CHECK(root.children[0].children.empty());
     CHECK(root.children[0].is_cut);
     CHECK(root.small_children == 1);
     CHECK(root.small_bytes == 409);
-    CHECK_FALSE(call_tree(rows, stacks, {}).children[0].is_cut);
+    CHECK_FALSE(call_tree(rows, stacks, places, {}).children[0].is_cut);
   }
 }
 
@@ -171,8 +200,10 @@ TEST_CASE("a stack is known by the innermost Python line of the program's own") 
   const std::uint32_t foreign = image.stack({load, ones});
   const Recording recording{image.path()};
   Places places{recording, {}};
+  Stacks stacks{recording, places};
   const auto subject = [&](std::uint32_t node) {
-    return places[subject_of(places.of_stack(node), places)].function;
+    const StackId stack = stacks.of_node(node);
+    return places[subjects_of(stacks, places)[stack]].function;
   };
 
   CHECK(subject(own) == "main");
