@@ -7,6 +7,7 @@
 // free.
 #pragma once
 
+#include <atomic>
 #include <cerrno>
 
 namespace oomrec {
@@ -27,8 +28,13 @@ enum class HookState : unsigned char {
 
 class HookScope {
  public:
-  explicit HookScope(HookState real = HookState::real) noexcept : before_(t_state), real_(real) {
+  // In the hook itself: stacks begin at the caller of the function that makes the outermost scope.
+  [[gnu::always_inline]] explicit HookScope(HookState real = HookState::real) noexcept
+      : before_(t_state), real_(real) {
     t_state = real;
+    // In this order: a handler's hook in between must find us at work, and leave the frame alone.
+    std::atomic_signal_fence(std::memory_order_seq_cst);
+    if (outermost()) t_frame = __builtin_frame_address(0);
   }
   ~HookScope() { t_state = before_; }
   HookScope(const HookScope&) = delete;
@@ -44,6 +50,10 @@ class HookScope {
     return before_ == HookState::recorder || before_ == HookState::kernel;
   }
 
+  // The frame of that function, by its frame pointer: the caller's bp, then the return address.
+  // Null unless the recorder is at work.
+  static const void* frame() noexcept { return t_state == HookState::recorder ? t_frame : nullptr; }
+
   // From here to the end of the scope the recorder is at work, no longer the real function.
   InHook in_hook() const noexcept {
     t_state = HookState::recorder;
@@ -57,6 +67,8 @@ class HookScope {
   // initial-exec: the first access must not allocate, nor one during the thread's TLS destructors.
   [[gnu::tls_model("initial-exec")]] static inline constinit thread_local HookState t_state =
       HookState::idle;
+  [[gnu::tls_model("initial-exec")]] static inline constinit thread_local const void* t_frame =
+      nullptr;
   const HookState before_;
   const HookState real_;
 };

@@ -6,7 +6,6 @@
 #include "recorder/session/view.h"
 #include "recorder/session/writer.h"
 #include "recorder/stack/intern.h"
-#include "recorder/stack/memo.h"
 #include "recorder/stack/merge.h"
 #include "recorder/stack/odd_frames.h"
 #include "recorder/stack/python.h"
@@ -24,23 +23,13 @@ constinit AddressRange g_own_code;
   return now;
 }
 
-// The program's part of a stack.
-NativeStack without_own_frames(NativeStack stack) noexcept {
-  while (stack.count != 0 && g_own_code.holds(stack.frames->pc)) {
-    ++stack.frames;
-    --stack.count;
-  }
-  stack.truncated |= stack.count == 0 || stack.count > session::kMaxFrames;
-  stack.count = std::min(stack.count, session::kMaxFrames);
-  stack.reused = std::min(stack.reused, stack.count);
-  return stack;
-}
-
-// The frame that a signal interrupted may itself be reused, none further out can be one.
-bool holds_signal_frame(const NativeStack& stack) noexcept {
-  const std::uint32_t innermost = std::min(stack.count, stack.count - stack.reused + 1);
-  return std::any_of(stack.frames, stack.frames + innermost,
-                     [](const NativeFrame& frame) { return frame.exact; });
+// Where the program called the hook that is at work: its frame holds the caller's bp and, above it,
+// the return address. Without a hook (unit tests): here.
+[[gnu::always_inline]] inline Registers start_of_walk() noexcept {
+  const Registers here = registers_here();
+  const auto frame = reinterpret_cast<std::uint64_t>(HookScope::frame());
+  if (frame == 0) return here;
+  return {load_cell(frame + 8), frame + 16, load_cell(frame), false};
 }
 
 // A module is gone: nothing that was found by address is known any more.
@@ -57,10 +46,21 @@ void forget_rules(InHook hook) noexcept {
 
 void set_own_code(const AddressRange& range) noexcept { g_own_code = range; }
 
+[[gnu::noinline]] NativeStack program_stack(InHook hook, ThreadStacks& thread) noexcept {
+  NativeStack stack = remembered_unwind(hook, start_of_walk(), thread);
+  while (stack.count != 0 && g_own_code.holds(stack.frames->pc)) {
+    ++stack.frames;
+    --stack.count;
+  }
+  stack.truncated |= stack.count == 0 || stack.count > session::kMaxFrames;
+  stack.count = std::min(stack.count, session::kMaxFrames);
+  stack.reused = std::min(stack.reused, stack.count);
+  return stack;
+}
+
 void start() noexcept {
   const InHook hook = OutsideHooks::in_hook();
   start_modules(hook);
-  start_rules(hook);
   start_intern(hook);
   const std::uint32_t slot = module_slot_at(hook, registers_here().pc);
   if (slot != 0) g_own_code = known_module(slot).mapped;
@@ -107,8 +107,8 @@ void begin_root(MergedMemo& memo, std::uint32_t root) noexcept {
 
 [[gnu::noinline]] std::uint32_t capture(InHook hook, ThreadStacks& thread,
                                         std::uint32_t group) noexcept {
-  const NativeStack native = without_own_frames(remembered_unwind(hook, registers_here(), thread));
-  const bool in_handler = native.truncated || holds_signal_frame(native);
+  const NativeStack native = program_stack(hook, thread);
+  const bool in_handler = native.truncated || native.interrupted;
   const PythonStack python = python_stack(hook, thread.python, in_handler);
   MergedMemo& memo = thread.merged;
   const bool may_join =

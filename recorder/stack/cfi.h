@@ -42,7 +42,6 @@ struct Rule {
   BpPlace bp = BpPlace::unchanged;
   std::int16_t bp_offset = 0;
   std::int32_t cfa_offset = 0;  // |offset| < 2^27
-  std::uint16_t module_slot = 0;
 
   bool operator==(const Rule&) const = default;
 };

@@ -1,157 +1,182 @@
 #include "recorder/stack/memo.h"
 
-#include <algorithm>
 #include <atomic>
-
-#include "recorder/stack/cell.h"
+#include <iterator>
 
 namespace oomrec::stack {
 namespace {
 
 constinit std::atomic<std::uint32_t> g_generation{1};
 
-bool same_state(const NativeFrame& remembered, const FrameState& now) noexcept {
-  return remembered.sp == now.sp && remembered.pc == now.pc && remembered.exact == now.exact &&
-         (!remembered.footing.bp_matters || remembered.footing.bp == now.bp);
-}
+bool holds(const Cell& cell) noexcept { return load_cell(cell.address) == cell.value; }
 
-bool cell_holds(const NativeFrame& frame, std::int32_t cell, std::uint64_t value) noexcept {
-  return load_cell(frame.sp + static_cast<std::uint64_t>(std::int64_t{cell})) == value;
-}
-
-// How far the remembered stack still holds, from `from` outwards, whose state is the present one.
-struct Holds {
-  bool to_the_end;
-  const NativeFrame* known;  // the outermost frame whose whole state, bp too, is the present one
-};
-
-Holds compare(const NativeMemo& memo, const NativeFrame* from, std::uint64_t bp) noexcept {
-  const NativeFrame* const last = memo.frames + kWalkedFrames - 1;
-  Holds holds{false, from};
-  bool same_bp = from->footing.bp == bp;
-  for (const NativeFrame* frame = from; frame != last; ++frame) {
-    const Footing& footing = frame->footing;
-    const NativeFrame& outer = frame[1];
-    if (footing.cfa_cell != Footing::kNoCell && !cell_holds(*frame, footing.cfa_cell, outer.sp))
-      return holds;
-    if (load_cell(outer.sp - 8) != outer.pc) return holds;
-    if (footing.bp_cell != Footing::kNoCell) {
-      same_bp = cell_holds(*frame, footing.bp_cell, outer.footing.bp);
-      if (!same_bp && outer.footing.bp_matters) return holds;
-    } else if (!footing.keeps_bp) {
-      same_bp = true;
-    }
-    if (same_bp) holds.known = &outer;
-  }
-  holds.to_the_end = memo.end_cell == 0 || load_cell(memo.end_cell) == 0;
-  return holds;
-}
-
-// Which frames, counted from the outermost, may be taken over, and which need their bp.
-void judge(NativeMemo& memo, NativeFrame* innermost_new, bool bp_matters,
-           bool all_by_rule) noexcept {
-  for (NativeFrame* frame = innermost_new; frame-- > memo.frames + kWalkedFrames - memo.count;) {
-    Footing& footing = frame->footing;
-    footing.bp_matters = bp_matters = footing.uses_bp || (footing.keeps_bp && bp_matters);
-    all_by_rule = all_by_rule && footing.by_rule;
-    if (all_by_rule) ++memo.reusable;
+// The first cell from `cell` on that does not hold what it held; the last of all never does.
+const Cell* first_changed(const Cell* cell) noexcept {
+  for (;; cell += 4) {
+    if (!holds(cell[0])) return cell;
+    if (!holds(cell[1])) return cell + 1;
+    if (!holds(cell[2])) return cell + 2;
+    if (!holds(cell[3])) return cell + 3;
   }
 }
 
-// The walk under way, and the remembered one that it may meet.
+// The caller's bp: what the step out of `frame`, which is known, would find.
+std::uint64_t bp_outside(const NativeFrame& frame, std::uint64_t bp,
+                         const NativeFrame& outer) noexcept {
+  const PackedRule rule(frame.rule);
+  switch (rule.bp()) {
+    case BpPlace::unchanged:
+      break;
+    case BpPlace::cfa_cell:
+      return load_cell(outer.sp + rule.bp_offset());
+    case BpPlace::bp_cell:
+      return load_cell(bp + rule.bp_offset());
+    case BpPlace::lost:
+      return 0;
+  }
+  return bp;
+}
+
+// The walk under way, and the remembered one that it may meet. One function, so that what each step
+// needs stays in registers.
 class Unwinding {
  public:
-  Unwinding(InHook hook, const Registers& at, ThreadStacks& thread) noexcept
-      : hook_(hook),
-        memo_(thread.memo),
-        walk_(hook, thread, at),
-        next_(end() - thread.memo.reusable) {}
+  Unwinding(InHook hook, std::uint64_t sp, ThreadStacks& thread) noexcept
+      : hook_(hook), memo_(thread.memo), walk_(hook, thread, sp) {}
 
-  NativeStack stack() noexcept {
-    Step step = Step::stepped;
-    while (step == Step::stepped && fresh_ < kWalkedFrames) {
-      if (const NativeFrame* const met = meet()) return join(met);
-      step = add_and_step();
+  NativeStack stack(FrameState now) noexcept {
+    NativeFrame* next = end() - memo_.reusable;  // remembered, not further in than the walk
+    FreshFrame* fresh = memo_.fresh;
+    Outcome outcome = Outcome::stepped;
+    while (outcome == Outcome::stepped && fresh != std::end(memo_.fresh)) {
+      while (next->sp < now.sp) ++next;
+      if (next->sp == now.sp && is_met(*next, now)) {
+        const auto changed =
+            static_cast<std::uint32_t>(first_changed(memo_.cells + next->cells) - memo_.cells);
+        if (changed == kCells && next - memo_.frames >= fresh - memo_.fresh) {
+          return enter(fresh, next, {next->pc, next->sp, next->bp, next->cells, next->bp_matters},
+                       true);
+        }
+        // Goes on to the outermost frame known to be the present stack's: all cells before
+        // `changed` hold.
+        for (; next[1].cells <= changed && next + 1 != end() && fresh != std::end(memo_.fresh);
+             ++next) {
+          *fresh++ = {next->pc, next->sp, now.bp, next->rule, false, false};
+          now.bp = bp_outside(*next, now.bp, next[1]);
+          now.pc = next[1].pc;
+          now.sp = next[1].sp;
+        }
+        ++next;
+        if (fresh == std::end(memo_.fresh)) break;
+      }
+      FreshFrame& frame = *fresh++;
+      frame = {now.pc, now.sp, now.bp, 0, now.exact, now.guessed};
+      PackedRule rule;
+      outcome = walk_.step(hook_, now, rule);
+      frame.rule = rule.bits();
     }
-    return replace(step);
+    const bool complete = outcome == Outcome::outermost;
+    return enter(fresh, end(), {now.pc, now.sp, now.bp, kCells, false}, complete);
   }
 
  private:
+  // What a frame that is entered lies inside of.
+  struct Outside {
+    std::uint64_t pc, sp, bp;
+    std::uint32_t cells;
+    bool bp_matters;
+  };
+
   NativeFrame* end() const noexcept { return memo_.frames + kWalkedFrames; }
 
-  Step add_and_step() noexcept {
-    const FrameState frame = walk_.frame();
-    const Step step = walk_.step(hook_);
-    memo_.fresh[fresh_++] = {frame.pc, frame.sp, frame.exact, frame.guessed, 0, walk_.footing()};
-    return step;
+  bool is_met(const NativeFrame& remembered, const FrameState& now) const noexcept {
+    return remembered.pc == now.pc && !now.exact && !walk_.has_guessed() &&
+           (!remembered.bp_matters || remembered.bp == now.bp);
   }
 
-  // The remembered frame that is the present one, with everything outside it; null: none. Goes on
-  // to the outermost frame that is known to be the present stack's.
-  const NativeFrame* meet() noexcept {
-    const FrameState& now = walk_.frame();
-    while (next_ != end() && next_->sp < now.sp) ++next_;
-    if (next_ == end() || walk_.has_guessed() || !same_state(*next_, now)) return nullptr;
-    const Holds holds = compare(memo_, next_, now.bp);
-    if (holds.to_the_end) {
-      const NativeFrame* const met = next_;
-      next_ = end();
-      return fits(met) ? met : nullptr;
+  // Enters the fresh frames inside of `kept`, a remembered one.
+  [[gnu::always_inline]] NativeStack enter(const FreshFrame* fresh, NativeFrame* kept,
+                                           Outside outside, bool complete) noexcept {
+    NativeFrame* at = kept;
+    NativeFrame* reusable = kept;
+    bool is_reusable = complete;
+    while (fresh != memo_.fresh) {
+      const FreshFrame& frame = *--fresh;
+      const PackedRule rule(frame.rule);
+      if (rule.is_plain() && !outside.bp_matters && outside.sp % 8 == 0 && outside.cells != 0)
+          [[likely]] {
+        memo_.cells[--outside.cells] = {outside.sp - 8, outside.pc};
+      } else {
+        is_reusable = is_reusable && enter_cells(frame, rule, outside);
+        outside.bp_matters =
+            rule.is_step() && (rule.uses_bp() || (rule.keeps_bp() && outside.bp_matters));
+      }
+      is_reusable = is_reusable && !frame.exact && !frame.guessed;
+      outside.pc = frame.pc;
+      outside.sp = frame.sp;
+      outside.bp = frame.bp;
+      *--at = {.pc = frame.pc,
+               .sp = frame.sp,
+               .word = 0,
+               .exact = frame.exact,
+               .guessed = frame.guessed,
+               .bp_matters = outside.bp_matters,
+               .cells = static_cast<std::uint16_t>(outside.cells),
+               .rule = frame.rule,
+               .bp = frame.bp};
+      if (is_reusable) reusable = at;
     }
-    const auto known = static_cast<std::uint32_t>(holds.known - next_);
-    if (known != 0 && fresh_ + known < kWalkedFrames) {
-      std::copy(next_, next_ + known, memo_.fresh + fresh_);
-      fresh_ += known;
-      next_ += known;
-      walk_.skip_to({next_->pc, next_->sp, next_->footing.bp, next_->exact, next_->guessed});
-    }
-    ++next_;
-    return nullptr;
+    memo_.reusable = static_cast<std::uint32_t>(end() - reusable);
+    return {at, static_cast<std::uint32_t>(end() - at), static_cast<std::uint32_t>(end() - kept),
+            !complete, walk_.has_met_signal()};
   }
 
-  bool fits(const NativeFrame* met) const noexcept { return fresh_ <= met - memo_.frames; }
-
-  NativeStack join(const NativeFrame* met) noexcept {
-    const auto kept = static_cast<std::uint32_t>(end() - met);
-    NativeFrame* const outer = end() - kept;
-    const bool outer_matters = outer->footing.bp_matters;
-    std::copy(memo_.fresh, memo_.fresh + fresh_, outer - fresh_);
-    memo_.count = kept + fresh_;
-    memo_.reusable = kept;
-    judge(memo_, outer, outer_matters, true);
-    return {outer - fresh_, memo_.count, kept, false};
-  }
-
-  NativeStack replace(Step step) noexcept {
-    const bool complete = step == Step::outermost;
-    std::copy(memo_.fresh, memo_.fresh + fresh_, end() - fresh_);
-    memo_.count = fresh_;
-    memo_.reusable = 0;
-    memo_.end_cell = walk_.end_cell();
-    judge(memo_, end(), false, complete);
-    return {end() - fresh_, fresh_, 0, !complete};
+  // Enters the cells that the step out of `frame` read, in the order of reading, which is that of
+  // addresses. False: they are of a kind that is not compared.
+  [[gnu::noinline]] bool enter_cells(const FreshFrame& frame, PackedRule rule,
+                                     Outside& outside) const noexcept {
+    if (rule.known() && rule.kind() == RuleKind::end) return true;
+    if (!rule.is_step() || outside.cells < 3) return false;
+    std::uint64_t above = outside.sp;
+    bool regular = above % 8 == 0;
+    const auto enter = [&](std::uint64_t address, std::uint64_t value) {
+      regular = regular && address < above && address >= frame.sp && address % 8 == 0;
+      above = address;
+      memo_.cells[--outside.cells] = {address, value};
+    };
+    enter(outside.sp - 8, outside.pc);
+    if (outside.bp_matters && rule.bp() == BpPlace::cfa_cell)
+      enter(outside.sp + rule.bp_offset(), outside.bp);
+    if (outside.bp_matters && rule.bp() == BpPlace::bp_cell)
+      enter(frame.bp + rule.bp_offset(), outside.bp);
+    if (rule.cfa() == CfaBase::bp_cell) enter(frame.bp + rule.cfa_offset(), outside.sp);
+    return regular;
   }
 
   const InHook hook_;
   NativeMemo& memo_;
   Walk walk_;
-  const NativeFrame* next_;  // of the remembered frames, not further in than the walk
-  std::uint32_t fresh_ = 0;
 };
 
 }  // namespace
 
 NativeStack remembered_unwind(InHook hook, const Registers& at, ThreadStacks& thread) noexcept {
   const std::uint32_t generation = g_generation.load(std::memory_order_relaxed);
-  if (thread.generation != generation) {
+  if (thread.generation != generation) [[unlikely]] {
     forget_memos(thread);
     thread.generation = generation;
   }
-  return Unwinding(hook, at, thread).stack();
+  return Unwinding(hook, at.sp, thread).stack(FrameState::of(at));
 }
 
 void forget_memos(ThreadStacks& thread) noexcept {
-  thread.memo.reusable = 0;
+  NativeMemo& memo = thread.memo;
+  memo.reusable = 0;
+  memo.frames[kWalkedFrames].sp = ~std::uint64_t{0};
+  // A cell that holds its own address, where another word is expected.
+  Cell& last = memo.cells[kCells];
+  last.address = reinterpret_cast<std::uint64_t>(&last.address);
+  last.value = 0;
   thread.merged.count = 0;
   forget_python(thread.python);
 }

@@ -8,8 +8,10 @@
 // state as it was, and 6 to 13 % of the stacks of a torture test were wrong that way.
 //
 // Cells are compared from the inside outwards, and no further than the first that differs: nothing
-// is read that the full walk would not read. Steps that were not by rule (signal frames, guesses,
-// libunwind's) are never taken over, nor is anything inside them.
+// is read that the full walk would not read.
+// Steps that took more than a rule (signal frames, guesses, libunwind's) are never taken over, nor
+// is anything inside them. Nothing of what is taken over is written, and no more of it read than
+// its cells.
 #pragma once
 
 #include "recorder/stack/unwind.h"
@@ -21,6 +23,7 @@ struct NativeStack {
   std::uint32_t count;
   std::uint32_t reused;  // so many of them, the outermost, were taken over
   bool truncated;
+  bool interrupted;  // by a signal: there is a frame below a handler's
 };
 
 // The calling thread's stack from `at` outwards: what unwind() finds, in less time.

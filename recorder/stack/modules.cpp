@@ -13,7 +13,6 @@
 #include "recorder/session/writer.h"
 #include "recorder/stack/memory_map.h"
 #include "recorder/stack/python.h"
-#include "recorder/stack/rules.h"
 #include "recorder/system/memory.h"
 #include "recorder/system/spin_lock.h"
 #include "recorder/system/syscalls.h"
@@ -331,9 +330,9 @@ void forget_module_ids(InHook) noexcept {
 }
 
 ModuleRef module_at(InHook hook, std::uint64_t pc) noexcept {
-  const Rule rule = rule_at(hook, pc);
-  if (rule.module_slot == 0) return {};
-  KnownModule& module = g_modules[rule.module_slot];
+  const std::uint32_t slot = module_slot_at(hook, pc);
+  if (slot == 0) return {};
+  KnownModule& module = g_modules[slot];
   std::uint32_t id = module.id.load(std::memory_order_acquire);
   if (id == 0 && session::g_session.active()) {
     {

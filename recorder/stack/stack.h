@@ -13,28 +13,20 @@
 
 namespace oomrec::stack {
 
-// What the step out of a frame was made from, so that the next walk can tell whether it would make
-// the same one (memo.h).
-struct Footing {
-  static constexpr std::int32_t kNoCell = -1;
-
-  std::uint64_t bp;       // in the frame itself
-  std::int32_t bp_cell;   // sp + this: where the caller's bp was read
-  std::int32_t cfa_cell;  // sp + this: where the caller's sp was read
-  bool by_rule;           // nothing else was read but the return address below the caller's sp
-  bool uses_bp;           // the step needed bp
-  bool keeps_bp;          // the caller's bp is the frame's
-  bool bp_matters;        // this step or one further out needs bp before it is read anew
-};
-
 // One native frame, as unwound. pc is a return address, unless `exact` (below a signal frame).
 struct NativeFrame {
-  std::uint64_t pc;
-  std::uint64_t sp;  // value of the stack pointer in this frame, after return to it
-  bool exact;
-  bool guessed;        // found by frame pointer, where there is no CFI
-  std::uint64_t word;  // as interned; 0: not asked for yet
-  Footing footing;
+  std::uint64_t pc = 0;
+  std::uint64_t sp = 0;    // value of the stack pointer in this frame, after return to it
+  std::uint64_t word = 0;  // as interned; 0: not asked for yet
+  bool exact = false;
+  bool guessed = false;  // found by frame pointer, where there is no CFI
+
+  // What the memo knows of the step out of it (memo.cpp).
+  bool bp_matters = false;  // this step or one further out needs bp before it is read anew
+  std::uint16_t cells =
+      0;                   // of NativeMemo::cells, the first that this step or one further out read
+  std::uint32_t rule = 0;  // a PackedRule's bits; 0: more than a rule was needed
+  std::uint64_t bp = 0;    // in the frame itself
 };
 
 // A stack as mapped: [low, high). `grows`: downwards by itself, as the main thread's does.
@@ -44,16 +36,28 @@ struct StackRange {
 };
 inline constexpr std::uint32_t kStackRanges = 8;
 
-// The thread's last walk: memo.cpp. The frames stand at the end of the array, the outermost last,
-// so that an outer part which is taken over stays where it is.
+// A frame of the walk under way.
+struct FreshFrame {
+  std::uint64_t pc, sp, bp;
+  std::uint32_t rule;
+  bool exact, guessed;
+};
+
+// A word that a step read off the stack.
+struct Cell {
+  std::uint64_t address, value;
+};
+
+// The thread's last walk: memo.cpp. Frames and cells stand at the end of their arrays, the
+// outermost last, so that an outer part which is taken over stays where it is.
 inline constexpr std::uint32_t kOwnFrames = 32;  // of this library, innermost; left out later
 inline constexpr std::uint32_t kWalkedFrames = session::kMaxFrames + kOwnFrames;
+inline constexpr std::uint16_t kCells = 2 * kWalkedFrames;
 struct NativeMemo {
-  NativeFrame frames[kWalkedFrames];
-  NativeFrame fresh[kWalkedFrames];  // the walk under way, innermost first
-  std::uint32_t count;               // of frames
-  std::uint32_t reusable;            // how many of them, the outermost, may be taken over
-  std::uint64_t end_cell;            // the outermost step read a return address of 0 here; 0: none
+  NativeFrame frames[kWalkedFrames + 1];  // the last ends searches: its sp is above any other
+  FreshFrame fresh[kWalkedFrames];        // innermost first
+  Cell cells[kCells + 1];                 // the last never holds
+  std::uint32_t reusable;  // how many of the frames, the outermost, may be taken over
 };
 
 // One frame of a merged stack, with how much of the chains it and those outside it stand for.
@@ -112,6 +116,7 @@ void forget_session(InHook) noexcept;  // after fork: interned ids belong to the
 
 struct Registers {
   std::uint64_t pc, sp, bp;
+  bool exact = true;  // pc is the instruction itself, not a return address
 };
 
 // unwind.cpp: from `at` outwards, at most `capacity` frames. *truncated says that more were there

@@ -34,7 +34,7 @@ bool find_in_maps(InHook hook, std::uint64_t sp, StackRange& found) noexcept {
 
 }  // namespace
 
-StackRange stack_bounds(InHook hook, ThreadStacks& thread, std::uint64_t sp) noexcept {
+StackRange search_stack_bounds(InHook hook, ThreadStacks& thread, std::uint64_t sp) noexcept {
   for (StackRange& range : thread.ranges) {
     if (holds(range, sp)) return range;
   }

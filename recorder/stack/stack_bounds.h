@@ -8,8 +8,16 @@
 
 namespace oomrec::stack {
 
+// The same where it is not the thread's own stack, as last seen.
+StackRange search_stack_bounds(InHook, ThreadStacks&, std::uint64_t sp) noexcept;
+
 // The mapping that holds `sp`: every read of this walk stays in [low, high). Empty: not known, and
 // nothing may be read.
-StackRange stack_bounds(InHook, ThreadStacks&, std::uint64_t sp) noexcept;
+inline StackRange stack_bounds(InHook hook, ThreadStacks& thread, std::uint64_t sp) noexcept {
+  const StackRange& own = thread.ranges[0];
+  if (sp >= own.low && sp < own.high) [[likely]]
+    return own;
+  return search_stack_bounds(hook, thread, sp);
+}
 
 }  // namespace oomrec::stack

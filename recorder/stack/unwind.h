@@ -1,8 +1,10 @@
 // The walk of one stack, frame by frame.
 #pragma once
 
-#include "recorder/stack/cfi.h"
+#include "recorder/stack/cell.h"
+#include "recorder/stack/rules.h"
 #include "recorder/stack/stack.h"
+#include "recorder/stack/stack_bounds.h"
 
 namespace oomrec::stack {
 
@@ -11,38 +13,68 @@ struct FrameState {
   std::uint64_t pc, sp, bp;
   bool exact;  // pc is the instruction itself, not the one after a call
   bool guessed;
+
+  static FrameState of(const Registers& at) noexcept {
+    return {at.pc, at.sp, at.bp, at.exact, false};
+  }
+  std::uint64_t address() const noexcept { return pc - (exact ? 0 : 1); }  // rule_at()'s
 };
 
-enum class Step : std::uint8_t { stepped, outermost, lost };
+enum class Outcome : std::uint8_t { stepped, outermost, lost };
 
 class Walk {
  public:
-  Walk(InHook, ThreadStacks& thread, const Registers& at) noexcept;
+  // `sp`: where the walk begins.
+  Walk(InHook hook, ThreadStacks& thread, std::uint64_t sp) noexcept
+      : thread_(thread), bounds_(stack_bounds(hook, thread, sp)), quick_end_(bounds_.high) {}
 
-  const FrameState& frame() const noexcept { return frame_; }
-  Step step(InHook) noexcept;
-  const Footing& footing() const noexcept { return footing_; }   // of the last step
-  std::uint64_t end_cell() const noexcept { return end_cell_; }  // see NativeMemo
   bool has_guessed() const noexcept { return guessed_; }
+  bool has_met_signal() const noexcept { return met_signal_; }
 
-  // Goes on from a frame further out, known to be one of this stack.
-  void skip_to(const FrameState& frame) noexcept { frame_ = frame; }
+  // Goes from `frame`, where the last step led or one further out that is known to be of this
+  // stack, to the next. `rule`: by which, if by no more than a rule; else unknown. Where a step by
+  // a rule ends in `outermost`, the new frame has a pc of 0.
+  //
+  // The quick way is all in registers: frames are stepped out of one by one, each step waits for
+  // the one before, and memory in between would treble its time.
+  [[gnu::always_inline]] Outcome step(InHook hook, FrameState& frame, PackedRule& rule) noexcept {
+    rule = quick_rule_at(frame.address());
+    const std::uint64_t cfa = frame.sp + rule.cfa_offset();
+    if (!rule.is_plain() || cfa > quick_end_) [[unlikely]] {
+      const Step step = step_with_care(hook, frame.pc, frame.sp, frame.bp, frame.exact);
+      rule = step.rule;
+      frame = {step.outer.pc, step.outer.sp, step.outer.bp, step.outer.exact, step.outer.guessed};
+      return step.outcome;
+    }
+    if (!rule.keeps_bp()) frame.bp = load_cell(cfa + rule.bp_offset());
+    frame.pc = load_cell(cfa - 8);
+    frame.sp = cfa;
+    frame.exact = frame.guessed = false;
+    return frame.pc == 0 ? Outcome::outermost : Outcome::stepped;
+  }
 
  private:
+  struct Step {
+    Outcome outcome = Outcome::lost;
+    PackedRule rule{};
+    FrameState outer{};
+  };
+  static Step arrive(const FrameState& outer, PackedRule rule) noexcept {
+    return {outer.pc == 0 ? Outcome::outermost : Outcome::stepped, rule, outer};
+  }
+  Step step_with_care(InHook, std::uint64_t pc, std::uint64_t sp, std::uint64_t bp,
+                      bool exact) noexcept;
   bool read(InHook, std::uint64_t address, std::uint64_t& value) const noexcept;
-  Step step_by(InHook, const Rule&) noexcept;
-  Step step_signal(InHook) noexcept;
-  Step step_guess(InHook) noexcept;
-  Step step_odd(InHook) noexcept;
-  Step arrive(const FrameState& next) noexcept;
-  void set_footing(const Rule&, std::uint64_t cfa) noexcept;
+  Step step_by(InHook, const FrameState&, const Rule&, PackedRule) noexcept;
+  Step step_signal(InHook, const FrameState&) noexcept;
+  Step step_guess(InHook, const FrameState&) noexcept;
+  Step step_odd(InHook, const FrameState&) noexcept;
 
   ThreadStacks& thread_;
   StackRange bounds_;
-  FrameState frame_;
-  Footing footing_{};
-  std::uint64_t end_cell_ = 0;
+  std::uint64_t quick_end_;  // of what step() itself may read; 0: nothing
   bool guessed_ = false;
+  bool met_signal_ = false;
   bool may_be_unmapped_ = false;  // a guess led here, on a stack that the program may unmap
 };
 

@@ -18,8 +18,8 @@ inline void event(std::size_t bytes);
 inline char g_pattern;
 inline unsigned g_depth;
 inline std::uint64_t g_events;  // still to do
-inline unsigned g_resume;      // the depth to which the stack is taken down after an event
-inline unsigned g_path;        // 0…3: the functions that are called on the way down again
+inline unsigned g_resume;       // the depth to which the stack is taken down after an event
+inline unsigned g_path;         // 0…3: the functions that are called on the way down again
 inline std::uint64_t g_random = 1;
 inline volatile unsigned g_sink;
 

@@ -217,15 +217,18 @@ TEST_CASE("a thread that may make no system call stays with what is known") {
   Registers here;
   asm volatile("leaq 0(%%rip), %0\n\tmovq %%rsp, %1\n\tmovq %%rbp, %2"
                : "=r"(here.pc), "=r"(here.sp), "=r"(here.bp));
-  Walk walk(kHook, thread_stacks(), here);
+  Walk walk(kHook, thread_stacks(), here.sp);
+  FrameState frame = FrameState::of(here);
+  PackedRule rule;
   unsigned agreed = 0;
-  if (walk.step(kHook) != Step::stepped) return 0;  // libunwind's context is made further in
+  // libunwind's context is made further in
+  if (walk.step(kHook, frame, rule) != Outcome::stepped) return 0;
   for (;;) {
     FrameState odd{};
     const StackRange& own = thread_stacks().ranges[0];
-    const bool stepped = step_odd_frame(kHook, thread_stacks(), own, walk.frame(), odd);
-    if (walk.step(kHook) != Step::stepped) return agreed;
-    if (!stepped || odd.pc != walk.frame().pc || odd.sp != walk.frame().sp) return 0;
+    const bool stepped = step_odd_frame(kHook, thread_stacks(), own, frame, odd);
+    if (walk.step(kHook, frame, rule) != Outcome::stepped) return agreed;
+    if (!stepped || odd.pc != frame.pc || odd.sp != frame.sp) return 0;
     ++agreed;
   }
 }

@@ -18,7 +18,7 @@ ModuleRef oomrec::stack::module_at(InHook, std::uint64_t) noexcept { return {1, 
 
 namespace {
 
-NativeFrame native(std::uint64_t pc, std::uint64_t sp) { return {pc, sp, false, false, 0, {}}; }
+NativeFrame native(std::uint64_t pc, std::uint64_t sp) { return {.pc = pc, .sp = sp}; }
 PythonLink python(std::uint32_t code, std::uint64_t marker) {
   PythonLink link{};
   link.marker = marker;
@@ -39,7 +39,7 @@ PythonStack stack_of(std::vector<PythonLink>& links) {
 
 // "n" and the offset of a native frame, "p" and the code of a Python frame, innermost first.
 NativeStack stack_of(std::vector<NativeFrame>& frames, bool truncated = false) {
-  return {frames.data(), static_cast<std::uint32_t>(frames.size()), 0, truncated};
+  return {frames.data(), static_cast<std::uint32_t>(frames.size()), 0, truncated, false};
 }
 
 std::string text_of(const MergedFrame* frames, std::uint32_t count) {
@@ -158,7 +158,7 @@ class Program {
     std::vector<PythonLink> links;
     chains(natives, links);
     NativeStack native{natives.data(), static_cast<std::uint32_t>(natives.size()),
-                       alike(natives, last_natives_, same_native), false};
+                       alike(natives, last_natives_, same_native), false, false};
     std::reverse(links.begin(), links.end());
     const PythonStack python{links.data(), static_cast<std::uint32_t>(links.size()),
                              alike_links(links), false};

@@ -1,0 +1,94 @@
+// A rule in 31 bits: what the table keeps of an address, and the memo of a step.
+#pragma once
+
+#include "recorder/stack/cfi.h"
+
+namespace oomrec::stack {
+
+class PackedRule {
+ public:
+  static constexpr unsigned kBits = 31;
+
+  constexpr PackedRule() noexcept = default;  // nothing known: no rule is all zeros
+  constexpr explicit PackedRule(std::uint32_t bits) noexcept : bits_(bits) {}
+  constexpr explicit PackedRule(const Rule& rule) noexcept
+      : bits_(kPresent | (rule.kind == RuleKind::step && fits(rule) ? figures(rule) : bare(rule))) {
+  }
+
+  constexpr std::uint32_t bits() const noexcept { return bits_; }
+  constexpr bool known() const noexcept { return bits_ != 0; }
+
+  // Whether the figures of a step are here: true of nearly all of them. Else the rule must be
+  // compiled each time.
+  constexpr bool is_step() const noexcept { return known() && get(kCfa) != kNoStep; }
+  constexpr RuleKind kind() const noexcept {
+    return get(kCfa) != kNoStep ? RuleKind::step : static_cast<RuleKind>(get(kCfaOffset));
+  }
+
+  // CFA from sp, bp unchanged or saved in this frame: then 8 ≤ CFA − sp, and every cell that the
+  // step reads lies between the two. What follows is for steps only.
+  constexpr bool is_plain() const noexcept { return (bits_ & kPlainMask) == kPresent; }
+  constexpr CfaBase cfa() const noexcept { return static_cast<CfaBase>(get(kCfa)); }
+  constexpr BpPlace bp() const noexcept { return static_cast<BpPlace>(get(kBp)); }
+  constexpr std::uint64_t cfa_offset() const noexcept { return get_offset(kCfaOffset); }
+  constexpr std::uint64_t bp_offset() const noexcept { return get_offset(kBpOffset); }
+  constexpr bool uses_bp() const noexcept {
+    return cfa() != CfaBase::sp || bp() == BpPlace::bp_cell;
+  }
+  constexpr bool keeps_bp() const noexcept { return bp() == BpPlace::unchanged; }
+
+  constexpr Rule unpack() const noexcept {
+    return {.kind = RuleKind::step,
+            .cfa = cfa(),
+            .bp = bp(),
+            .bp_offset = static_cast<std::int16_t>(bp_offset()),
+            .cfa_offset = static_cast<std::int32_t>(cfa_offset())};
+  }
+
+ private:
+  struct Field {
+    unsigned shift, bits;
+  };
+  static constexpr Field kCfaOffset{0, 18}, kBpOffset{18, 8}, kCfa{26, 2}, kBp{28, 2};
+  static constexpr std::uint32_t kPresent = 1u << 30;
+  static constexpr std::uint32_t kNoStep = 3;  // in kCfa; kCfaOffset holds the kind
+  static constexpr std::uint32_t kPlainMask = kPresent | 3u << kCfa.shift | 2u << kBp.shift;
+  static_assert(static_cast<int>(CfaBase::sp) == 0 && static_cast<int>(CfaBase::bp_cell) == 2);
+  static_assert(static_cast<int>(BpPlace::unchanged) == 0 &&
+                static_cast<int>(BpPlace::cfa_cell) == 1);
+
+  static constexpr std::uint32_t put(Field field, auto value) noexcept {
+    return (static_cast<std::uint32_t>(value) & ((1u << field.bits) - 1)) << field.shift;
+  }
+  constexpr std::uint32_t get(Field field) const noexcept {
+    return bits_ >> field.shift & ((1u << field.bits) - 1);
+  }
+  // Offsets are kept in words and given in bytes.
+  constexpr std::uint64_t get_offset(Field field) const noexcept {
+    const auto top =
+        static_cast<std::int64_t>(std::uint64_t{bits_} << (64 - field.shift - field.bits));
+    return static_cast<std::uint64_t>(top >> (64 - field.bits)) * 8;
+  }
+
+  static constexpr bool fits(Field field, std::int32_t bytes) noexcept {
+    const std::int32_t half = 1 << (field.bits - 1);
+    return bytes % 8 == 0 && bytes / 8 >= -half && bytes / 8 < half;
+  }
+  static constexpr bool fits(const Rule& rule) noexcept {
+    if (!fits(kCfaOffset, rule.cfa_offset) || !fits(kBpOffset, rule.bp_offset)) return false;
+    const bool cell_in_frame = rule.bp_offset <= -16 && rule.bp_offset >= -rule.cfa_offset;
+    return rule.cfa != CfaBase::sp ||
+           (rule.cfa_offset >= 8 && (rule.bp != BpPlace::cfa_cell || cell_in_frame));
+  }
+  static constexpr std::uint32_t figures(const Rule& rule) noexcept {
+    return put(kCfaOffset, rule.cfa_offset / 8) | put(kBpOffset, rule.bp_offset / 8) |
+           put(kCfa, rule.cfa) | put(kBp, rule.bp);
+  }
+  static constexpr std::uint32_t bare(const Rule& rule) noexcept {
+    return put(kCfa, kNoStep) | put(kCfaOffset, rule.kind);
+  }
+
+  std::uint32_t bits_ = 0;
+};
+
+}  // namespace oomrec::stack
