@@ -47,7 +47,7 @@ class Merger {
       : hook_(hook),
         native_(native),
         end_(native.count - join.native),
-        by_function_(python.count != 0 && python.links[0].marker == 0),
+        by_function_(python.count != 0 && python.frames[0].marker == 0),
         join_(join),
         merged_(merged),
         capacity_(capacity) {}
@@ -134,10 +134,10 @@ class Merger {
 
 // The outermost Python frame that is shown and has no place in the first `python` links; null:
 // none.
-const PythonLink* first_inside(const PythonStack& stack, std::uint32_t python) noexcept {
-  const PythonLink* const end = stack.links + stack.count;
-  const PythonLink* const first = std::find_if(
-      stack.links + python, end, [](const PythonLink& link) { return link.word != 0; });
+const PythonFrame* first_inside(const PythonStack& stack, std::uint32_t python) noexcept {
+  const PythonFrame* const end = stack.frames + stack.count;
+  const PythonFrame* const first = std::find_if(
+      stack.frames + python, end, [](const PythonFrame& frame) { return frame.word != 0; });
   return first == end ? nullptr : first;
 }
 
@@ -153,7 +153,7 @@ Join join_of(const MergedMemo& memo, const NativeStack& native,
   while (count != 0 && !is_reused(frames[count - 1])) --count;
   if (count == 0) return {};
   // Native frames that are inside of the next Python frame come after it.
-  if (const PythonLink* const next = first_inside(python, frames[count - 1].python)) {
+  if (const PythonFrame* const next = first_inside(python, frames[count - 1].python)) {
     const auto may_be_inside = [&](const MergedFrame& frame) {
       return !is_python(frame) &&
              (next->marker == 0 || native.frames[native.count - frame.native].sp <= next->marker);
@@ -163,7 +163,7 @@ Join join_of(const MergedMemo& memo, const NativeStack& native,
   }
   const MergedFrame& innermost = frames[count - 1];
   return {count, innermost.native, innermost.python,
-          is_python(innermost) ? python.links[innermost.python - 1].marker : 0};
+          is_python(innermost) ? python.frames[innermost.python - 1].marker : 0};
 }
 
 Merged merge(InHook hook, const NativeStack& native, const PythonStack& python, const Join& join,
@@ -171,11 +171,11 @@ Merged merge(InHook hook, const NativeStack& native, const PythonStack& python, 
   Merger merger(hook, native, python, join, merged, capacity);
   std::uint64_t call = 0;
   for (std::uint32_t i = python.count; i > join.python; --i) {
-    const PythonLink& link = python.links[i - 1];
-    if (link.word == 0) continue;
-    if (link.marker == 0 || link.marker != call) merger.enter_call(link.marker, i);
-    call = link.marker;
-    merger.write_python(link.word, i);
+    const PythonFrame& frame = python.frames[i - 1];
+    if (frame.word == 0) continue;
+    if (frame.marker == 0 || frame.marker != call) merger.enter_call(frame.marker, i);
+    call = frame.marker;
+    merger.write_python(frame.word, i);
   }
   return merger.end();
 }

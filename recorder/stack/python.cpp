@@ -1,20 +1,15 @@
 // Walks the calling thread's Python frames.
 //
 // The chain of one's own thread is stable, with or without the GIL: only this thread pushes and
-// pops. Most of it is what it was at the thread's last event. So the walk goes outwards, and where
-// it comes to a remembered link that is what it was, the look-up is saved; where that holds for
-// *every* link from one to the outermost, that part is taken over as it stands. A frame's address
-// alone says nothing: its memory is reused with other callers.
-//
-// What makes a link what it was: its address, reached through the chain as it is now; the cells of
-// the frame, which are all that the walk reads of it; the print of its code object; and, where the
-// C frames of eval calls are a chain of their own (3.10, 3.11), its C frame. The word and the
-// marker were made of these and of what is further out.
+// pops. Most of it is what it was at the thread's last event. So the walk goes outwards until it
+// comes to the address of a remembered link; where that one and *every* link further out are what
+// they were (python_held.h), that part is taken over as it stands. A frame's address alone says
+// nothing: its memory is reused with other callers.
 
 #include "recorder/session/view.h"
 #include "recorder/stack/python_code.h"
+#include "recorder/stack/python_held.h"
 #include "recorder/stack/python_lines.h"
-#include "recorder/stack/python_thread.h"
 #include "recorder/vocabulary.h"
 
 namespace oomrec::stack {
@@ -52,43 +47,6 @@ std::uint32_t instruction_of(std::uint64_t frame, std::uint64_t code, std::uint6
   return offset < 0 || offset > INT32_MAX ? kNoInstruction : static_cast<std::uint32_t>(offset);
 }
 
-std::uint64_t code_of(const FrameCells& cells) noexcept { return cells.code & ~std::uint64_t{7}; }
-
-FrameCells cells_of(std::uint64_t frame) noexcept {
-  const PythonOffsets& at = g_interpreter.at;
-  FrameCells cells{};
-  cells.previous = load<std::uint64_t>(frame + at.frame_previous);
-  cells.code = load<std::uint64_t>(frame + at.frame_code);
-  const std::uint64_t instruction = frame + at.frame_instruction;
-  cells.instruction = at.instruction_kind == InstructionKind::pointer
-                          ? load<std::uint64_t>(instruction)
-                          : load<std::uint32_t>(instruction);
-  if (at.frame_role != PythonOffsets::kAbsent) {
-    cells.role = load<std::uint8_t>(frame + at.frame_role);
-  }
-  return cells;
-}
-
-// A link as it is looked up, its marker apart.
-PythonLink new_link(InHook hook, std::uint64_t frame, const FrameCells& cells) noexcept {
-  PythonLink link{};
-  link.address = frame;
-  link.cells = cells;
-  if (is_shim_owner(cells.role)) return link;
-  const std::uint64_t code = code_of(cells);
-  if (code == 0) {
-    link.word = session::python_frame(0, 0);
-    return link;
-  }
-  link.has_code = true;
-  link.print = code_print(code);
-  const std::uint32_t id = intern_code(hook, code, link.print);
-  if (id == kHiddenCode) return link;
-  if (id == 0) link.address = 0;  // never met again: it may be told then
-  link.word = session::python_frame(id, instruction_of(frame, code, cells.instruction));
-  return link;
-}
-
 std::uint16_t& place_of(PythonMemo& memo, std::uint64_t address) noexcept {
   return memo.places[(address >> 4 ^ address >> 10) % PythonMemo::kPlaces];
 }
@@ -100,100 +58,123 @@ class ChainWalk {
             std::uint64_t cframe) noexcept
       : hook_(hook),
         state_(state),
+        at_(g_interpreter.at),
         memo_(memo),
-        cframes_are_markers_(g_interpreter.at.chain == FrameChain::frame_objects_with_cframe ||
-                             g_interpreter.at.chain == FrameChain::entry_flag),
         frame_(frame),
-        cframe_(cframes_are_markers_ ? cframe : 0) {}
+        cframe_(have_cframe_markers(at_) ? cframe : 0) {}
 
   PythonStack stack() noexcept {
     while (frame_ != 0) {
-      // No address is followed before it is known to have been read from a thread that was alive:
-      // the memory of a freed one stays readable, but holds other things.
-      const FrameCells cells = cells_of(frame_);
-      if (!state_.was_alive()) return forget_python(memo_);
-      const std::uint32_t index = met_ == kNone ? place_of(memo_, frame_) : next_;
-      if (holds(index, cells)) {
-        if (met_ == kNone) met_ = index;
-        next_ = index - 1;
-      } else if (!leave_memo() || !append(new_link(hook_, frame_, cells), cframe_)) {
-        return truncated();
+      const std::uint32_t met = place_of(memo_, frame_);
+      const bool is_met = met < memo_.count && memo_.links[met].address == frame_;
+      if (is_met) {
+        std::uint64_t cframe = cframe_;
+        const std::uint32_t changed = g_interpreter.links_held(memo_, met, state_, cframe);
+        if (changed == kThreadDied) return forget_python(memo_);
+        if (changed == kAllHold) return join(met);
+        if (!take(met, changed)) return truncated();
+        cframe_ = cframe;
+        if (!add(&memo_.links[changed], memo_.frames[changed].word)) return end_early();
+      } else if (!add(nullptr, 0)) {
+        return end_early();
       }
-      go_outwards(cells);
     }
-    return whole();
+    return whole(0);
   }
 
  private:
-  static constexpr std::uint32_t kNone = 0xffff'ffff;
-
-  // Whether the present link is this one of the memo.
-  bool holds(std::uint32_t index, const FrameCells& cells) const noexcept {
-    if (index >= memo_.count) return false;
-    const PythonLink& link = memo_.links[index];
-    if (link.address != frame_ || !(link.cells == cells)) return false;
-    if (cframes_are_markers_ && link.marker != cframe_) return false;
-    return !link.has_code || code_print(code_of(cells)) == link.print;
-  }
-
-  void go_outwards(const FrameCells& cells) noexcept {
-    frame_ = cells.previous;
-    const bool leaves_call = cframes_are_markers_ &&
-                             (g_interpreter.at.chain != FrameChain::entry_flag || cells.role != 0);
-    if (leaves_call && cframe_ != 0) {
-      cframe_ = load<std::uint64_t>(cframe_ + g_interpreter.at.cframe_previous);
-    }
-  }
-
-  // Something further out has changed: what was met becomes a part of this walk. False: no room.
-  bool leave_memo() noexcept {
-    if (met_ == kNone) return true;
-    const std::uint32_t first = met_;
-    met_ = kNone;
-    for (std::uint32_t i = first; i != next_; --i) {
-      const PythonLink& link = memo_.links[i];
-      if (append(link, link.marker)) continue;
-      frame_ = link.address;
+  // The present link, read anew; `like` stood at this address. False: no room, or the thread died.
+  bool add(const PythonLink* like, std::uint64_t word) noexcept {
+    // No address is followed before it is known to have been read from a thread that was alive: the
+    // memory of a freed one stays readable, but holds other things.
+    const FrameCells cells = cells_of(at_, frame_);
+    if (!state_.was_alive()) {
+      died_ = true;
       return false;
     }
+    if (!has_room_for(cells.role)) return false;
+    PythonLink& link = memo_.fresh_links[fresh_];
+    link = {frame_, cells.code, cells.instruction, {}, cells.role, false};
+    append(is_shim_owner(cells.role) ? 0 : look_up(link, like, word), cframe_);
+    if (have_cframe_markers(at_) && leaves_call(at_, cells)) cframe_ = outer_cframe(at_, cframe_);
+    frame_ = cells.previous;
     return true;
   }
 
-  bool append(const PythonLink& link, std::uint64_t cframe) noexcept {
-    const bool is_shown = link.word != 0;
-    if (fresh_ == kPythonLinks || (is_shown && shown_ == session::kMaxFrames)) return false;
-    memo_.fresh[fresh_] = link;
-    memo_.fresh[fresh_++].marker = cframes_are_markers_ ? cframe : 0;
-    shown_ += is_shown;
-    if (is_shim_owner(link.cells.role)) end_call(link.address);
+  // The word of a link that is not a shim.
+  std::uint64_t look_up(PythonLink& link, const PythonLink* like, std::uint64_t word) noexcept {
+    const std::uint64_t code = code_of(link.code);
+    if (code == 0) return session::python_frame(0, 0);
+    link.has_code = true;
+    link.print = code_print(at_, code);
+    const bool same_code =
+        like != nullptr && like->has_code && like->code == link.code && like->print == link.print;
+    std::uint32_t id = kHiddenCode;
+    if (!same_code) {
+      id = intern_code(hook_, code, link.print);
+    } else if (word != 0) {
+      id = session::code_of(word);
+    }
+    if (id == kHiddenCode) return 0;
+    if (id == 0) link.address = 0;  // never met again: it may be told then
+    return session::python_frame(id, instruction_of(frame_, code, link.instruction));
+  }
+
+  // Links of the memo that are what they were, inside of one that is not: `first` to before `end`.
+  bool take(std::uint32_t first, std::uint32_t end) noexcept {
+    for (std::uint32_t i = first; i != end; --i) {
+      frame_ = memo_.links[i].address;
+      if (!has_room_for(memo_.links[i].role)) return false;
+      memo_.fresh_links[fresh_] = memo_.links[i];
+      append(memo_.frames[i].word, memo_.frames[i].marker);
+    }
+    frame_ = end == kAllHold ? 0 : memo_.links[end].address;
     return true;
+  }
+
+  bool has_room_for(std::uint8_t role) const noexcept {
+    return fresh_ != kPythonLinks && (shown_ != session::kMaxFrames || is_shim_owner(role));
+  }
+
+  // The fresh link is complete.
+  void append(std::uint64_t word, std::uint64_t cframe) noexcept {
+    const PythonLink& link = memo_.fresh_links[fresh_];
+    memo_.fresh_frames[fresh_++] = {word, have_cframe_markers(at_) ? cframe : 0, 0};
+    shown_ += word != 0;
+    if (is_shim_owner(link.role)) end_call(link.address);
   }
 
   // From 3.12 on the C frame of an eval call is known by the shim that ends it.
   void end_call(std::uint64_t marker) noexcept {
-    for (; open_ != fresh_; ++open_) memo_.fresh[open_].marker = marker;
+    for (; open_ != fresh_; ++open_) memo_.fresh_frames[open_].marker = marker;
   }
 
-  PythonStack whole() noexcept {
-    const bool fits = met_ == kNone || (met_ + fresh_ < kPythonLinks &&
-                                        memo_.links[met_].shown + shown_ <= session::kMaxFrames);
-    if (!fits && !leave_memo()) return truncated();
-    const std::uint32_t kept = met_ == kNone ? 0 : met_ + 1;
-    if (kept != 0 && !cframes_are_markers_) end_call(memo_.links[met_].marker);
-    const std::uint32_t count = take_over(kept);
-    memo_.count = count;
-    return {memo_.links, count, kept, false};
+  // Everything from the link `met` outwards is what it was.
+  PythonStack join(std::uint32_t met) noexcept {
+    const bool fits =
+        met + fresh_ < kPythonLinks && memo_.frames[met].shown + shown_ <= session::kMaxFrames;
+    if (!fits) return take(met, kAllHold) ? whole(0) : truncated();
+    if (!have_cframe_markers(at_)) end_call(memo_.frames[met].marker);
+    return whole(met + 1);
   }
+
+  PythonStack whole(std::uint32_t kept) noexcept {
+    const std::uint32_t count = keep_fresh(kept);
+    memo_.count = count;
+    return {memo_.frames, count, kept, false};
+  }
+
+  PythonStack end_early() noexcept { return died_ ? forget_python(memo_) : truncated(); }
 
   PythonStack truncated() noexcept {
-    if (!cframes_are_markers_ && open_ != fresh_) end_call(next_shim());
+    if (!have_cframe_markers(at_) && open_ != fresh_) end_call(next_shim());
     memo_.count = 0;
-    return {memo_.links, take_over(0), 0, true};
+    return {memo_.frames, keep_fresh(0), 0, true};
   }
 
   std::uint64_t next_shim() noexcept {
     for (std::uint32_t left = kMarkerSearch; frame_ != 0 && left != 0; --left) {
-      const FrameCells cells = cells_of(frame_);
+      const FrameCells cells = cells_of(at_, frame_);
       if (!state_.was_alive()) return 0;
       if (is_shim_owner(cells.role)) return frame_;
       frame_ = cells.previous;
@@ -202,11 +183,12 @@ class ChainWalk {
   }
 
   // The fresh links inside the outermost `kept` ones. How many there are then.
-  std::uint32_t take_over(std::uint32_t kept) noexcept {
-    std::uint32_t shown = kept == 0 ? 0 : memo_.links[kept - 1].shown;
+  std::uint32_t keep_fresh(std::uint32_t kept) noexcept {
+    std::uint32_t shown = kept == 0 ? 0 : memo_.frames[kept - 1].shown;
     while (fresh_ != 0) {
-      PythonLink& link = memo_.links[kept] = memo_.fresh[--fresh_];
-      link.shown = shown += link.word != 0;
+      const PythonLink& link = memo_.links[kept] = memo_.fresh_links[--fresh_];
+      PythonFrame& frame = memo_.frames[kept] = memo_.fresh_frames[fresh_];
+      frame.shown = shown += frame.word != 0;
       place_of(memo_, link.address) = static_cast<std::uint16_t>(kept++);
     }
     return kept;
@@ -214,15 +196,14 @@ class ChainWalk {
 
   const InHook hook_;
   const ThreadState& state_;
+  const PythonOffsets& at_;
   PythonMemo& memo_;
-  const bool cframes_are_markers_;
-  std::uint64_t frame_;         // the present link
-  std::uint64_t cframe_;        // of its eval call, where the version has them in a chain
-  std::uint32_t met_ = kNone;   // since this link of the memo, all have been what they were
-  std::uint32_t next_ = kNone;  // the link of the memo that must follow
-  std::uint32_t fresh_ = 0;
-  std::uint32_t open_ = 0;   // the first of the fresh links whose call has not been left
-  std::uint32_t shown_ = 0;  // of the fresh ones
+  std::uint64_t frame_;      // the present link
+  std::uint64_t cframe_;     // of its eval call, where the version has them in a chain
+  std::uint32_t fresh_ = 0;  // links read or taken so far
+  std::uint32_t open_ = 0;   // the first of them whose call has not been left
+  std::uint32_t shown_ = 0;  // of them
+  bool died_ = false;
 };
 
 }  // namespace

@@ -17,6 +17,8 @@
 
 namespace oomrec::stack {
 
+struct ThreadState;
+
 struct Interpreter {
   std::atomic<bool> ready;  // release: what follows is complete and the self tests passed
   std::uint32_t version_hex;
@@ -28,6 +30,10 @@ struct Interpreter {
   void* (*attached_state)();
   void* (*own_state)();  // this thread's, with or without the GIL
   int (*is_finalizing)();
+
+  // python_held.h
+  std::uint32_t (*links_held)(const PythonMemo&, std::uint32_t, const ThreadState&,
+                              std::uint64_t& cframe);
 
   std::uint64_t code_type;  // &PyCode_Type, &PyType_Type
   std::uint64_t type_type;

@@ -11,7 +11,7 @@
 
 #include "recorder/session/writer.h"
 #include "recorder/stack/elf_symbols.h"
-#include "recorder/stack/python.h"
+#include "recorder/stack/python_held.h"
 #include "recorder/system/syscalls.h"
 
 // clang-format off
@@ -77,6 +77,7 @@ const char* set_up(Interpreter& python, const Symbols& symbols) noexcept {
   python.attached_state = function_at<void* (*)()>(attached);
   python.own_state = function_at<void* (*)()>(own);
   python.is_finalizing = function_at<int (*)()>(finalizing);
+  python.links_held = links_held_by(python.at);
   if (!types_are_where_expected(python)) return "this Python lays out its objects in its own way";
   if (!prepare_codes()) return "no memory for the table of code objects";
   return nullptr;

@@ -1,9 +1,10 @@
 // The print of a code object: what is compared before anything known by its address is believed.
 //
-// From 3.12 on `version` alone would do: the interpreter counts code objects. Up to 3.11 nothing in
-// a code object is unique; there the pointers alone are wrong in 2 % of a worst case (functions
-// made in a loop that differ only in their line tables), and with the table's size and ends in none
-// of 20,000. An object that a frame refers to is alive, so all of this may be read.
+// From 3.12 on the version alone would do within one interpreter, which counts its code objects;
+// the pointers tell those of several apart. Up to 3.11 nothing in a code object is unique; there
+// the pointers alone are wrong in 2 % of a worst case (functions made in a loop that differ only in
+// their line tables), and with the table's size and ends in none of 20,000. An object that a frame
+// refers to is alive, so all of this may be read.
 #pragma once
 
 #include <algorithm>
@@ -20,37 +21,42 @@ inline std::uint64_t mix(std::uint64_t a, std::uint64_t b) noexcept {
   return static_cast<std::uint64_t>(product) ^ static_cast<std::uint64_t>(product >> 64);
 }
 
-inline std::string_view bytes_object(std::uint64_t object) noexcept {
-  const PythonOffsets& at = g_interpreter.at;
+[[gnu::always_inline]] inline std::string_view bytes_object(const PythonOffsets& at,
+                                                            std::uint64_t object) noexcept {
   if (object == 0) return {};
   const auto bytes = load<std::int64_t>(object + at.bytes_size);
   if (bytes <= 0 || bytes > INT32_MAX) return {};
   return {reinterpret_cast<const char*>(object + at.bytes_data), static_cast<std::size_t>(bytes)};
 }
 
-inline std::uint64_t line_table_print(std::uint64_t object) noexcept {
-  const std::string_view table = bytes_object(object);
+[[gnu::always_inline]] inline std::uint64_t line_table_print(const PythonOffsets& at,
+                                                             std::uint64_t object,
+                                                             std::uint64_t first_line) noexcept {
+  const std::string_view table = bytes_object(at, object);
   const auto first = reinterpret_cast<std::uint64_t>(table.data());
+  const std::uint64_t size_and_line = table.size() << 32 ^ first_line;
   if (table.size() >= 8) {
-    return mix(load<std::uint64_t>(first) ^ table.size(),
+    return mix(load<std::uint64_t>(first) ^ size_and_line,
                load<std::uint64_t>(first + table.size() - 8));
   }
   std::uint64_t bytes = 0;
   std::copy(table.begin(), table.end(), reinterpret_cast<char*>(&bytes));
-  return mix(bytes, table.size());
+  return mix(size_and_line, bytes);
 }
 
-inline CodePrint code_print(std::uint64_t code) noexcept {
-  const PythonOffsets& at = g_interpreter.at;
+// `at`: a constant where the caller knows the version.
+[[gnu::always_inline]] inline CodePrint code_print(const PythonOffsets& at,
+                                                   std::uint64_t code) noexcept {
   CodePrint print;
   print.file = load<std::uint64_t>(code + at.code_file);
   print.name = load<std::uint64_t>(code + at.code_name);
   print.line_table = load<std::uint64_t>(code + at.code_line_table);
-  print.first_line = load<std::uint32_t>(code + at.code_first_line);
   print.version =
       at.code_version == PythonOffsets::kAbsent ? 0 : load<std::uint32_t>(code + at.code_version);
-  // None, or the counter has reached its end.
-  if (print.version == 0) print.version = line_table_print(print.line_table);
+  if (print.version == 0) {  // none, or the counter has reached its end
+    print.version =
+        line_table_print(at, print.line_table, load<std::uint32_t>(code + at.code_first_line));
+  }
   return print;
 }
 

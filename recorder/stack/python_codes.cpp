@@ -156,28 +156,28 @@ StringId intern_text(InHook hook, std::string_view text) noexcept {
   return id;
 }
 
-std::uint32_t intern_content(InHook hook, const CodePrint& print) noexcept {
+std::uint32_t intern_content(InHook hook, std::uint64_t code, const CodePrint& print) noexcept {
   const system::SpinGuard guard(g_lock);
   if (!guard) return 0;
+  const auto first_line = load<std::uint32_t>(code + g_interpreter.at.code_first_line);
   const Text file(print.file, g_tables->text[0]);
   const Text name(print.name, g_tables->text[1]);
-  if (print.first_line == 0 && file.view() == "__init__" && name.view() == "__init__") {
+  if (first_line == 0 && file.view() == "__init__" && name.view() == "__init__") {
     return kHiddenCode;  // 3.12's helper frame under __init__
   }
-  const std::string_view table = bytes_object(print.line_table);
-  const std::uint64_t hash =
-      hash_of(table, hash_of(name.view(), hash_of(file.view(), print.first_line)));
+  const std::string_view table = bytes_object(g_interpreter.at, print.line_table);
+  const std::uint64_t hash = hash_of(table, hash_of(name.view(), hash_of(file.view(), first_line)));
   KnownContent* const known = find(g_tables->codes, hash);
   if (known == nullptr) return 0;
   if (known->hash == hash) return known->id;
   session::Code entry{};
   entry.file = intern_text(hook, file.view());
   entry.name = intern_text(hook, name.view());
-  entry.first_line = static_cast<std::uint32_t>(print.first_line);
+  entry.first_line = first_line;
   if (entry.file == 0 && entry.name == 0) return 0;
   entry.line_table = table.empty() ? 0 : g_session.add_string(hook, table);
   std::uint32_t id = 0;
-  if (!g_session.codes.append(hook, id, [&](session::Code& code) { code = entry; })) return 0;
+  if (!g_session.codes.append(hook, id, [&](session::Code& place) { place = entry; })) return 0;
   *known = {hash, id, 0};
   return id;
 }
@@ -236,7 +236,7 @@ std::uint32_t intern_code(InHook hook, std::uint64_t code, const CodePrint& prin
     if (id != 0) return id;
   }
   if (!is_code(code)) return 0;
-  const std::uint32_t id = intern_content(hook, print);
+  const std::uint32_t id = intern_content(hook, code, print);
   if (id != 0) remember(code, words.data(), id);
   return id;
 }

@@ -1,4 +1,4 @@
-#include "recorder/stack/python_offsets.h"
+#include "recorder/stack/python_layouts.h"
 
 #include <cstring>
 
@@ -9,89 +9,6 @@ constexpr std::uint16_t kNone = PythonOffsets::kAbsent;
 
 constexpr std::uint32_t minor_of(std::uint32_t version_hex) noexcept {
   return (version_hex >> 16) & 0xff;
-}
-
-constexpr PythonOffsets frame_object_offsets() noexcept {
-  PythonOffsets o{};
-  o.chain = FrameChain::frame_objects;
-  o.instruction_kind = InstructionKind::byte_index;
-  o.thread_frame = 24;
-  o.thread_cframe = kNone;
-  o.thread_id = 176;
-  o.cframe_current = kNone;
-  o.cframe_previous = kNone;
-  o.frame_previous = 24;
-  o.frame_code = 32;
-  o.frame_instruction = 104;
-  o.frame_role = kNone;
-  o.frame_tlbc_index = kNone;
-  o.code_file = 104;
-  o.code_name = 112;
-  o.code_line_table = 120;
-  o.code_first_line = 40;
-  o.code_bytecode = kNone;
-  o.code_version = kNone;
-  o.code_tlbc = kNone;
-  o.object_refcount = 0;
-  o.object_type = 8;
-  o.bytes_size = 16;
-  o.bytes_data = 32;
-  o.text_length = 16;
-  o.text_state = 32;
-  o.text_ascii_data = 48;
-  o.text_wide_data = 72;
-  o.text_kind_shift = 2;
-  o.text_compact_mask = 0x20;
-  o.text_ascii_mask = 0x40;
-  o.first_shim_owner = 3;
-  return o;
-}
-
-constexpr PythonOffsets offsets_3_10() noexcept {
-  PythonOffsets o = frame_object_offsets();
-  o.chain = FrameChain::frame_objects_with_cframe;
-  o.instruction_kind = InstructionKind::unit_index;
-  o.thread_cframe = 48;
-  o.cframe_previous = 8;
-  o.frame_instruction = 96;
-  return o;
-}
-
-constexpr PythonOffsets offsets_3_11() noexcept {
-  PythonOffsets o = frame_object_offsets();
-  o.chain = FrameChain::entry_flag;
-  o.instruction_kind = InstructionKind::pointer;
-  o.thread_frame = kNone;
-  o.thread_cframe = 56;
-  o.thread_id = 152;
-  o.cframe_current = 8;
-  o.cframe_previous = 16;
-  o.frame_previous = 48;
-  o.frame_instruction = 56;
-  o.frame_role = 68;
-  o.code_file = 112;
-  o.code_name = 128;
-  o.code_line_table = 136;
-  o.code_first_line = 72;
-  o.code_bytecode = 184;
-  return o;
-}
-
-constexpr PythonOffsets offsets_3_12() noexcept {
-  PythonOffsets o = offsets_3_11();
-  o.chain = FrameChain::shim_under_cframe;
-  o.thread_id = 136;
-  o.cframe_current = 0;
-  o.cframe_previous = 8;
-  o.frame_previous = 8;
-  o.frame_code = 0;
-  o.frame_role = 70;
-  o.code_first_line = 68;
-  o.code_bytecode = 192;
-  o.code_version = 92;
-  o.text_ascii_data = 40;
-  o.text_wide_data = 56;
-  return o;
 }
 
 // Where `_PyRuntime.debug_offsets` keeps each offset, by minor version. Only its first three fields
@@ -151,7 +68,7 @@ bool read_published(std::uint32_t version_hex, const std::byte* runtime, PythonO
   const std::uint32_t minor = minor_of(version_hex);
   const DebugPositions& at = kDebugPositions[minor - kFirstPublished];
   const bool free_threaded = published.word(16) != 0;
-  o = offsets_3_12();
+  o = kLayout312;
   o.chain = FrameChain::shim;
   o.thread_cframe = kNone;
   o.cframe_current = kNone;
@@ -189,12 +106,9 @@ bool read_published(std::uint32_t version_hex, const std::byte* runtime, PythonO
   return published.plausible;
 }
 
-constexpr PythonOffsets kFrameObjects = frame_object_offsets();
-constexpr PythonOffsets k310 = offsets_3_10();
-constexpr PythonOffsets k311 = offsets_3_11();
-constexpr PythonOffsets k312 = offsets_3_12();
 constexpr std::uint32_t kFirstTabled = 8;
-constexpr const PythonOffsets* kTabled[] = {&kFrameObjects, &kFrameObjects, &k310, &k311, &k312};
+constexpr const PythonOffsets* kTabled[] = {&kLayout38, &kLayout38, &kLayout310, &kLayout311,
+                                            &kLayout312};
 
 }  // namespace
 

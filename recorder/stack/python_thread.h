@@ -37,6 +37,42 @@ inline ThreadState thread_state() noexcept {
   return {stale ? 0 : state, false};
 }
 
+// The part of an interpreter's frame that is read, as it stands there.
+struct FrameCells {
+  std::uint64_t previous;     // address of the next frame outwards; 0: this is the outermost
+  std::uint64_t code;         // its code object's address, in some versions with tag bits
+  std::uint64_t instruction;  // index or address
+  std::uint8_t role;          // owner or entry flag, where the version has them
+};
+
+[[gnu::always_inline]] inline FrameCells cells_of(const PythonOffsets& at,
+                                                  std::uint64_t frame) noexcept {
+  FrameCells cells{};
+  cells.previous = load<std::uint64_t>(frame + at.frame_previous);
+  cells.code = load<std::uint64_t>(frame + at.frame_code);
+  const std::uint64_t instruction = frame + at.frame_instruction;
+  cells.instruction = at.instruction_kind == InstructionKind::pointer
+                          ? load<std::uint64_t>(instruction)
+                          : load<std::uint32_t>(instruction);
+  if (at.frame_role != PythonOffsets::kAbsent) {
+    cells.role = load<std::uint8_t>(frame + at.frame_role);
+  }
+  return cells;
+}
+
+constexpr std::uint64_t code_of(std::uint64_t cell) noexcept { return cell & ~std::uint64_t{7}; }
+
+// 3.10, 3.11: each eval call has a C frame in a chain, which says where it stands.
+constexpr bool have_cframe_markers(const PythonOffsets& at) noexcept {
+  return at.chain == FrameChain::frame_objects_with_cframe || at.chain == FrameChain::entry_flag;
+}
+constexpr bool leaves_call(const PythonOffsets& at, const FrameCells& cells) noexcept {
+  return at.chain != FrameChain::entry_flag || cells.role != 0;
+}
+inline std::uint64_t outer_cframe(const PythonOffsets& at, std::uint64_t cframe) noexcept {
+  return cframe == 0 ? 0 : load<std::uint64_t>(cframe + at.cframe_previous);
+}
+
 inline bool is_shim_owner(std::uint64_t owner) noexcept {
   return g_interpreter.at.chain >= FrameChain::shim_under_cframe &&
          owner >= g_interpreter.at.first_shim_owner;

@@ -104,7 +104,7 @@ PROBE int probe_frames(char* out, unsigned capacity) {
   const session::View view = g_session.view();
   int count = 0;
   for (std::uint32_t left = stack.count; left != 0; --left) {
-    const std::uint64_t word = stack.links[left - 1].word;
+    const std::uint64_t word = stack.frames[left - 1].word;
     if (word == 0) continue;
     put_python_frame(writer, view, word);
     ++count;
@@ -150,7 +150,7 @@ void walk_in_handler(int) {
   const KeepErrno keep;
   const stack::PythonStack stack = stack::python_stack(OutsideHooks::in_hook(), g_memo, true);
   for (std::uint32_t i = 0; i < stack.count; ++i) {
-    const std::uint64_t word = stack.links[i].word;
+    const std::uint64_t word = stack.frames[i].word;
     g_foreign = g_foreign + (word != 0 && session::code_of(word) == 0);
   }
   g_walks = g_walks + 1;

@@ -344,7 +344,7 @@ def threads():
 def main():
     sys.setrecursionlimit(3000)
     check("module level")
-    for depth in (1, 10, 180, 500, 520, 700):
+    for depth in (1, 10, 180, 500, *range(507, 513), 520, 700):
         nested(depth, f"recursion of {depth}")
     list(delegating())
     methods()

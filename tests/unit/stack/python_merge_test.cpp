@@ -19,29 +19,22 @@ ModuleRef oomrec::stack::module_at(InHook, std::uint64_t) noexcept { return {1, 
 namespace {
 
 NativeFrame native(std::uint64_t pc, std::uint64_t sp) { return {.pc = pc, .sp = sp}; }
-PythonLink python(std::uint32_t code, std::uint64_t marker) {
-  PythonLink link{};
-  link.marker = marker;
-  link.word = session::python_frame(code, 2 * code);
-  return link;
+PythonFrame python(std::uint32_t code, std::uint64_t marker) {
+  return {session::python_frame(code, 2 * code), marker, 0};
 }
-PythonLink helper(std::uint64_t marker) {
-  PythonLink link{};
-  link.marker = marker;
-  return link;
-}
+PythonFrame helper(std::uint64_t marker) { return {0, marker, 0}; }
 
 // Of links that are given innermost first.
-PythonStack stack_of(std::vector<PythonLink>& links) {
+PythonStack stack_of(std::vector<PythonFrame>& links) {
   std::reverse(links.begin(), links.end());
   return {links.data(), static_cast<std::uint32_t>(links.size()), 0, false};
 }
 
-// "n" and the offset of a native frame, "p" and the code of a Python frame, innermost first.
 NativeStack stack_of(std::vector<NativeFrame>& frames, bool truncated = false) {
   return {frames.data(), static_cast<std::uint32_t>(frames.size()), 0, truncated, false};
 }
 
+// "n" and the offset of a native frame, "p" and the code of a Python frame, innermost first.
 std::string text_of(const MergedFrame* frames, std::uint32_t count) {
   std::ostringstream out;
   for (std::uint32_t i = 0; i < count; ++i) {
@@ -53,7 +46,7 @@ std::string text_of(const MergedFrame* frames, std::uint32_t count) {
   return out.str();
 }
 
-std::string merged(std::vector<NativeFrame> natives, std::vector<PythonLink> pythons,
+std::string merged(std::vector<NativeFrame> natives, std::vector<PythonFrame> pythons,
                    bool native_truncated = false) {
   MergedFrame frames[64];
   const Merged result = merge(OutsideHooks::in_hook(), stack_of(natives, native_truncated),
@@ -124,7 +117,7 @@ TEST_CASE("up to 3.9 each native frame of the eval loop is one Python frame") {
 TEST_CASE("what does not fit is the outermost, and the caller is told") {
   std::vector<NativeFrame> natives = {native(0x1010, 100), native(0x1020, 200),
                                       native(0x1030, 300)};
-  std::vector<PythonLink> links = {python(7, 150), python(8, 250)};
+  std::vector<PythonFrame> links = {python(7, 150), python(8, 250)};
   const PythonStack pythons = stack_of(links);
   MergedFrame frames[3];
   const InHook hook = OutsideHooks::in_hook();
@@ -155,7 +148,7 @@ class Program {
   // Both ways of merging; what they differ in, or nothing. Adds the frames that were joined.
   std::string compare(unsigned long& joined) {
     std::vector<NativeFrame> natives;
-    std::vector<PythonLink> links;
+    std::vector<PythonFrame> links;
     chains(natives, links);
     NativeStack native{natives.data(), static_cast<std::uint32_t>(natives.size()),
                        alike(natives, last_natives_, same_native), false, false};
@@ -206,7 +199,7 @@ class Program {
     return {static_cast<Kind>(random(kinds)), random(3), random(2)};
   }
 
-  void chains(std::vector<NativeFrame>& natives, std::vector<PythonLink>& links) const {
+  void chains(std::vector<NativeFrame>& natives, std::vector<PythonFrame>& links) const {
     std::uint64_t sp = 1'000'000;
     for (const Call& call : calls_) {
       const std::uint64_t outer = sp;
@@ -231,8 +224,8 @@ class Program {
     const auto [end, other] = std::mismatch(a.rbegin(), a.rend(), b.rbegin(), b.rend(), same);
     return static_cast<std::uint32_t>(end - a.rbegin());
   }
-  std::uint32_t alike_links(const std::vector<PythonLink>& links) const {
-    const auto same = [](const PythonLink& a, const PythonLink& b) {
+  std::uint32_t alike_links(const std::vector<PythonFrame>& links) const {
+    const auto same = [](const PythonFrame& a, const PythonFrame& b) {
       return a.word == b.word && a.marker == b.marker;
     };
     const auto [end, other] =
@@ -245,7 +238,7 @@ class Program {
   std::vector<Call> calls_;
   mutable std::uint64_t marker_ = 0;
   std::vector<NativeFrame> last_natives_;
-  std::vector<PythonLink> last_links_;
+  std::vector<PythonFrame> last_links_;
   MergedMemo memo_{};
 };
 
