@@ -54,8 +54,8 @@ bool insert_small(InHook hook, ThreadState& thread, const Block& block,
   std::atomic<std::uint64_t>* const word = g_state.small_blocks.word_for(hook, block.address);
   if (word == nullptr || !grow(hook, thread, node, block.api, block.bytes)) return false;
   const std::uint64_t before = word->load(std::memory_order_relaxed);
-  word->store(g_state.small_blocks.pack({block.address, static_cast<std::uint32_t>(block.bytes),
-                                         node, thread.birth_s()}),
+  word->store(g_state.small_blocks.pack(
+                  {block.address, static_cast<std::uint32_t>(block.bytes), node, thread.birth_s()}),
               std::memory_order_relaxed);
   if (before != 0) [[unlikely]] {  // what was there is gone: its free passed no hook
     const session::SmallBlock gone = session::unpacked(before, 0);
@@ -68,8 +68,8 @@ bool insert_small(InHook hook, ThreadState& thread, const Block& block,
 bool remove_small(InHook hook, ThreadState* thread, Released& released) noexcept {
   std::atomic<std::uint64_t>* const word = g_state.small_blocks.known_word(released.address);
   if (word == nullptr) return false;
-  const session::SmallBlock block = g_state.small_blocks.unpack(
-      word->load(std::memory_order_relaxed), released.address);
+  const session::SmallBlock block =
+      g_state.small_blocks.unpack(word->load(std::memory_order_relaxed), released.address);
   if (block.node == 0) return false;
   word->store(0, std::memory_order_relaxed);
   shrink(hook, thread, block.node, block.bytes);
@@ -200,10 +200,10 @@ void restore(InHook hook, Space space, const Released& released) noexcept {
   ThreadState* const thread = current_thread(hook);
   if (released.node != 0) {
     std::atomic<std::uint64_t>* const word = g_state.small_blocks.known_word(released.address);
-    word->store(g_state.small_blocks.pack({released.address,
-                                           static_cast<std::uint32_t>(released.bytes),
-                                           released.node, released.birth_s}),
-                std::memory_order_relaxed);
+    word->store(
+        g_state.small_blocks.pack({released.address, static_cast<std::uint32_t>(released.bytes),
+                                   released.node, released.birth_s}),
+        std::memory_order_relaxed);
     const std::uint32_t holder =
         g_state.holders.find_or_add(hook, released.node, space, Api::none, 0);
     if (holder != 0) g_state.holders.restore(hook, holder, released.bytes, 1);

@@ -58,7 +58,8 @@ class NodeSelection {
   std::uint32_t parent_of(std::uint32_t node) const noexcept {
     session::Node entry{};
     // Parents are always older: what says otherwise is damaged and ends the walk.
-    return view_.read(session::TableId::nodes, node, entry) && entry.parent < node ? entry.parent : 0;
+    return view_.read(session::TableId::nodes, node, entry) && entry.parent < node ? entry.parent
+                                                                                   : 0;
   }
 
   // The nearest ancestor that has a bit here: a stack beyond the first million nodes is cut.

@@ -50,8 +50,10 @@ class HolderSums {
   }
 
   // Where a thread has no lane.
-  static bool grow_at_once(InHook, HolderTable&, std::uint32_t node, Api, std::uint64_t bytes) noexcept;
-  static void shrink_at_once(InHook, HolderTable&, std::uint32_t node, std::uint64_t bytes) noexcept;
+  static bool grow_at_once(InHook, HolderTable&, std::uint32_t node, Api,
+                           std::uint64_t bytes) noexcept;
+  static void shrink_at_once(InHook, HolderTable&, std::uint32_t node,
+                             std::uint64_t bytes) noexcept;
 
   // Tells the holders everything.
   void settle(InHook, HolderTable&) noexcept;

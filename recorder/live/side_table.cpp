@@ -19,9 +19,10 @@ std::atomic<std::uint64_t>* SideTable::new_page(InHook hook, std::uint64_t addre
   if (offset == 0 || !g_session.arena.populate(hook, offset, bytes)) return nullptr;
   const auto page = static_cast<std::uint32_t>(offset / session::kPageBytes);
   std::uint32_t entry = 0;
-  const bool added = g_session.side_pages.append(hook, entry, [&](session::SidePage& side) noexcept {
-    side = {address & ~(kSideSpanBytes - 1), page, shift_};
-  });
+  const bool added =
+      g_session.side_pages.append(hook, entry, [&](session::SidePage& side) noexcept {
+        side = {address & ~(kSideSpanBytes - 1), page, shift_};
+      });
   if (!added || !index_.insert(hook, hash_of(address), page)) return nullptr;
   refused_ = 0;
   used_.store(true, std::memory_order_relaxed);

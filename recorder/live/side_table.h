@@ -1,12 +1,12 @@
 // Small live blocks of the heap by address, without a search and without a lock.
 //
-// One word for every 2^shift bytes of address space, in the session (layout.h, SidePage). 2^shift is
-// the least distance of two blocks, so a word belongs to one block, and to whoever owns that block:
-// it is stored after the real malloc and cleared before the real free. Pages of words are made when
-// the first block of their span comes, and are never given back.
+// One word for every 2^shift bytes of address space, in the session (layout.h, SidePage). 2^shift
+// is the least distance of two blocks, so a word belongs to one block, and to whoever owns that
+// block: it is stored after the real malloc and cleared before the real free. Pages of words are
+// made when the first block of their span comes, and are never given back.
 //
-// glibc's blocks are 32 bytes apart. Other allocators pack closer: 16 bytes, but for blocks of eight
-// bytes, which go to the block hash (block_hash.h).
+// glibc's blocks are 32 bytes apart. Other allocators pack closer: 16 bytes, but for blocks of
+// eight bytes, which go to the block hash (block_hash.h).
 #pragma once
 
 #include <atomic>
@@ -22,8 +22,8 @@ namespace oomrec::live {
 
 class SideTable {
  public:
-  // Before the first block. The allocator's blocks are 2^shift bytes apart, or no larger than half of
-  // that; without this call no block is taken.
+  // Before the first block. The allocator's blocks are 2^shift bytes apart, or no larger than half
+  // of that; without this call no block is taken.
   void start(std::uint32_t shift) noexcept {
     shift_ = shift;
     least_usable_ = (std::uint64_t{1} << shift) / 2 + 1;
@@ -75,8 +75,7 @@ class SideTable {
   }
 
   std::atomic<std::uint64_t>* word_in(std::uint32_t page, std::uint64_t address) noexcept {
-    std::byte* const words =
-        session::g_session.arena.at(std::uint64_t{page} * session::kPageBytes);
+    std::byte* const words = session::g_session.arena.at(std::uint64_t{page} * session::kPageBytes);
     const std::uint64_t slot = (address % session::kSideSpanBytes) >> shift_;
     return reinterpret_cast<std::atomic<std::uint64_t>*>(words) + slot;
   }

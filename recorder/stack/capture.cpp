@@ -10,6 +10,7 @@
 #include "recorder/stack/odd_frames.h"
 #include "recorder/stack/python.h"
 #include "recorder/stack/rules.h"
+#include "recorder/stack/self_check.h"
 
 namespace oomrec::stack {
 namespace {
@@ -65,6 +66,7 @@ void start() noexcept {
   const std::uint32_t slot = module_slot_at(hook, registers_here().pc);
   if (slot != 0) g_own_code = known_module(slot).mapped;
   start_odd_frames(hook);
+  if constexpr (kSelfCheck) start_self_check(hook);
   python_start();
 }
 

@@ -3,6 +3,8 @@
 #include <atomic>
 #include <iterator>
 
+#include "recorder/stack/self_check.h"
+
 namespace oomrec::stack {
 namespace {
 
@@ -166,7 +168,9 @@ NativeStack remembered_unwind(InHook hook, const Registers& at, ThreadStacks& th
     forget_memos(thread);
     thread.generation = generation;
   }
-  return Unwinding(hook, at.sp, thread).stack(FrameState::of(at));
+  const NativeStack stack = Unwinding(hook, at.sp, thread).stack(FrameState::of(at));
+  if constexpr (kSelfCheck) check_native(hook, at, thread, stack);
+  return stack;
 }
 
 void forget_memos(ThreadStacks& thread) noexcept {

@@ -34,10 +34,14 @@ void start_odd_frames(InHook) noexcept {
   unw_init_local(&cursor, &context);
 }
 
+bool has_room_for_libunwind(const StackRange& bounds) noexcept {
+  const auto here = reinterpret_cast<std::uint64_t>(__builtin_frame_address(0));
+  return here >= bounds.low && here - bounds.low >= kStackNeeded;
+}
+
 bool step_odd_frame(InHook, ThreadStacks& thread, const StackRange& bounds, const FrameState& frame,
                     FrameState& next) noexcept {
-  const auto here = reinterpret_cast<std::uint64_t>(__builtin_frame_address(0));
-  if (here < bounds.low || here - bounds.low < kStackNeeded) return false;
+  if (!has_room_for_libunwind(bounds)) return false;
   Unwinder& unwinder = *reinterpret_cast<Unwinder*>(thread.unwinder);
   unw_getcontext(&unwinder.context);
   if (unw_init_local(&unwinder.cursor, &unwinder.context) != 0) return false;

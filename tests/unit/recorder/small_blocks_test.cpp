@@ -22,7 +22,8 @@ std::map<std::uint64_t, SmallBlock> small_blocks() {
   std::map<std::uint64_t, SmallBlock> blocks;
   const session::View view = g_session.view();
   for (std::uint32_t page = 1; page < g_session.side_pages.size(); ++page)
-    view.for_each_small_block(page, [&](const SmallBlock& block) { blocks[block.address] = block; });
+    view.for_each_small_block(page,
+                              [&](const SmallBlock& block) { blocks[block.address] = block; });
   return blocks;
 }
 

@@ -1,0 +1,149 @@
+#define UNW_LOCAL_ONLY
+#include "recorder/stack/self_check.h"
+
+#include <fcntl.h>
+#include <libunwind.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cstdlib>
+
+#include "recorder/stack/odd_frames.h"
+#include "recorder/system/files.h"
+#include "recorder/system/syscalls.h"
+#include "recorder/system/text.h"
+
+namespace oomrec::stack {
+namespace {
+
+constexpr std::uint64_t kOracleEvery = 64;
+constexpr std::uint64_t kPrinted = 10;
+
+constinit SelfCheckCounts g_of_this_process{};
+constinit SelfCheckCounts* g_counts = &g_of_this_process;
+
+void count(std::atomic<std::uint64_t>& counter, std::uint64_t by = 1) noexcept {
+  counter.fetch_add(by, std::memory_order_relaxed);
+}
+
+bool is_same(const NativeFrame& ours, const FrameState& frame) noexcept {
+  return ours.pc == frame.pc && ours.sp == frame.sp && ours.exact == frame.exact &&
+         ours.guessed == frame.guessed && (!ours.bp_matters || ours.bp == frame.bp);
+}
+
+void check_by_full_walk(InHook hook, const Registers& at, ThreadStacks& thread,
+                        const NativeStack& stack) noexcept {
+  Walk walk(hook, thread, at.sp);
+  FrameState frame = FrameState::of(at);
+  Outcome outcome = Outcome::stepped;
+  std::uint32_t i = 0;
+  for (; i < stack.count && outcome == Outcome::stepped; ++i) {
+    const NativeFrame& ours = stack.frames[i];
+    if (!is_same(ours, frame)) {
+      return report_difference(hook, "a frame is not the full walk's", i, ours.pc, frame.pc);
+    }
+    PackedRule rule;
+    outcome = walk.step(hook, frame, rule);
+  }
+  const bool full = stack.count == kWalkedFrames;
+  if (i != stack.count || (outcome == Outcome::stepped && !full) ||
+      (outcome == Outcome::outermost) == stack.truncated) {
+    report_difference(hook, "the full walk ends elsewhere", i, stack.count,
+                      static_cast<std::uint64_t>(outcome));
+  }
+}
+
+struct Unwinder {
+  unw_context_t context;
+  unw_cursor_t cursor;
+
+  std::uint64_t value_of(int number) noexcept {
+    unw_word_t value = 0;
+    return unw_get_reg(&cursor, number, &value) == 0 ? value : 0;
+  }
+  // Where there is no call frame information libunwind guesses on, and is no oracle.
+  bool knows() noexcept {
+    unw_proc_info_t info;
+    return unw_get_proc_info(&cursor, &info) == 0;
+  }
+};
+static_assert(sizeof(Unwinder) <= sizeof(ThreadStacks::unwinder));
+
+// From the hook's caller on: what is further in is ours.
+bool find_start(Unwinder& unwinder, const Registers& at) noexcept {
+  constexpr unsigned kFramesBelow = 64;
+  for (unsigned i = 0; i < kFramesBelow; ++i) {
+    if (unwinder.value_of(UNW_REG_IP) == at.pc && unwinder.value_of(UNW_REG_SP) == at.sp)
+      return true;
+    if (unw_step(&unwinder.cursor) <= 0) return false;
+  }
+  return false;
+}
+
+void check_by_libunwind(InHook hook, const Registers& at, ThreadStacks& thread,
+                        const NativeStack& stack) noexcept {
+  if (!has_room_for_libunwind(stack_bounds(hook, thread, at.sp)))
+    return count(g_counts->oracle_ends);
+  Unwinder& unwinder = *reinterpret_cast<Unwinder*>(thread.unwinder);
+  unw_getcontext(&unwinder.context);
+  if (unw_init_local(&unwinder.cursor, &unwinder.context) != 0 || !find_start(unwinder, at)) {
+    return report_difference(hook, "libunwind does not find the caller of the hook", 0, at.pc, 0);
+  }
+  count(g_counts->oracle_stacks);
+  for (std::uint32_t i = 0; i < stack.count; ++i) {
+    const NativeFrame& ours = stack.frames[i];
+    if (ours.guessed) return count(g_counts->oracle_ends);
+    const std::uint64_t pc = unwinder.value_of(UNW_REG_IP);
+    if (ours.pc != pc || ours.sp != unwinder.value_of(UNW_REG_SP))
+      return report_difference(hook, "a frame is not libunwind's", i, ours.pc, pc);
+    count(g_counts->oracle_frames);
+    const bool last = i + 1 == stack.count;
+    if (!unwinder.knows()) {
+      if (!last) count(g_counts->oracle_ends);
+      return;
+    }
+    const bool more = unw_step(&unwinder.cursor) > 0 && unwinder.value_of(UNW_REG_IP) != 0;
+    if (last && stack.truncated) return count(g_counts->oracle_ends);
+    if (more == last) {
+      return report_difference(hook, last ? "libunwind has more frames" : "libunwind ends earlier",
+                               i, ours.pc, unwinder.value_of(UNW_REG_IP));
+    }
+  }
+}
+
+}  // namespace
+
+void start_self_check(InHook) noexcept {
+  const char* const path = std::getenv("OOMREC_SELF_CHECK");
+  if (path == nullptr) return;
+  const system::File file = system::File::open(path, O_RDWR);
+  const long mapped = system::call(SYS_mmap, nullptr, sizeof(SelfCheckCounts),
+                                   PROT_READ | PROT_WRITE, MAP_SHARED, file.descriptor(), 0);
+  if (mapped > 0) g_counts = reinterpret_cast<SelfCheckCounts*>(mapped);
+}
+
+[[gnu::noinline]] void check_native(InHook hook, const Registers& at, ThreadStacks& thread,
+                                    const NativeStack& stack) noexcept {
+  const std::uint64_t number = g_counts->stacks.fetch_add(1, std::memory_order_relaxed);
+  count(g_counts->frames, stack.count);
+  count(g_counts->reusing, stack.reused != 0 ? 1 : 0);
+  count(g_counts->reused_frames, stack.reused);
+  check_by_full_walk(hook, at, thread, stack);
+  if (number % kOracleEvery == 0) check_by_libunwind(hook, at, thread, stack);
+}
+
+void report_difference(InHook, const char* what, std::uint64_t where, std::uint64_t found,
+                       std::uint64_t expected) noexcept {
+  if (g_counts->different.fetch_add(1, std::memory_order_relaxed) < kPrinted) {
+    char buffer[256];
+    system::Text line(buffer);
+    line << "oomrec: self-check: " << what << " (frame ";
+    line.number(where) << ": found ";
+    line.hex(found) << ", expected ";
+    line.hex(expected) << ")\n";
+    system::call(SYS_write, STDERR_FILENO, line.c_str(), line.size());
+  }
+  if (g_counts == &g_of_this_process) std::abort();
+}
+
+}  // namespace oomrec::stack

@@ -1,0 +1,41 @@
+// The build option self_check: whether what is taken over from a thread's last stack is what a full
+// walk finds, for every stack, and whether libunwind finds it too, for every 64th.
+//
+// OOMREC_SELF_CHECK names a file of the size of Counts, zeroed at first, to which all processes
+// add. A difference is counted there and printed; without such a file it ends the program.
+#pragma once
+
+#include <atomic>
+
+#include "recorder/stack/memo.h"
+
+namespace oomrec::stack {
+
+#ifdef OOMREC_SELF_CHECK
+inline constexpr bool kSelfCheck = true;
+#else
+inline constexpr bool kSelfCheck = false;
+#endif
+
+// tests/self_check.py reads them in this order.
+struct SelfCheckCounts {
+  std::atomic<std::uint64_t> stacks;
+  std::atomic<std::uint64_t> frames;
+  std::atomic<std::uint64_t> reusing;        // stacks of which a part was taken over
+  std::atomic<std::uint64_t> reused_frames;  // taken over
+  std::atomic<std::uint64_t> oracle_stacks;  // compared with libunwind
+  std::atomic<std::uint64_t> oracle_frames;
+  std::atomic<std::uint64_t> oracle_ends;  // it knew less than we: a guess, no room on the stack
+  std::atomic<std::uint64_t> different;
+};
+
+void start_self_check(InHook) noexcept;
+
+// `stack` is what was found from `at` outwards.
+void check_native(InHook, const Registers& at, ThreadStacks&, const NativeStack& stack) noexcept;
+
+// Counts and prints a difference, for whoever finds one.
+void report_difference(InHook, const char* what, std::uint64_t where, std::uint64_t found,
+                       std::uint64_t expected) noexcept;
+
+}  // namespace oomrec::stack

@@ -1,0 +1,27 @@
+"""A short round of the self-check: what is taken over from a thread's last stack is what a full walk
+finds, and libunwind. `scripts/self-check` makes the long one."""
+
+from __future__ import annotations
+
+import importlib.util
+import shutil
+from pathlib import Path
+
+import pytest
+import self_check
+
+
+@pytest.mark.parametrize("workload", self_check.WORKLOADS)
+def test_no_stack_is_another_than_the_full_walks(build_dir, workload):
+    library = Path(f"{build_dir}-check") / "liboomrec.so"
+    if not library.exists():
+        pytest.skip(f"{library} is not built: scripts/self-check builds it")
+    program = self_check.WORKLOADS[workload][2][0]
+    if shutil.which(program) is None:
+        pytest.skip(f"no {program} here")
+    if workload in ("numpy", "torch") and importlib.util.find_spec(workload) is None:
+        pytest.skip(f"no {workload} here")
+    counts = self_check.check(library, workload, long=False)
+    assert counts["different"] == 0
+    assert counts["reusing"] > counts["stacks"] / 2 > 100
+    assert counts["oracle_frames"] > 5 * counts["oracle_stacks"] > 0
