@@ -18,7 +18,7 @@ SOURCE = Path(__file__).resolve().parent.parent
 BENCH = SOURCE / "tests" / "bench"
 COUNTS = [
     "stacks", "frames", "reusing", "reused_frames", "oracle_stacks", "oracle_frames",
-    "oracle_ends", "different",
+    "oracle_ends", "python_frames", "python_reused", "different",
 ]  # fmt: skip
 
 SORT = "my @a; for (1..{0}) {{ @a = sort {{ $a <=> $b }} map {{ $_ * 7919 % 10007 }} 1 .. 2000 }}"

@@ -115,8 +115,8 @@ void begin_root(MergedMemo& memo, std::uint32_t root) noexcept {
   MergedMemo& memo = thread.merged;
   const bool may_join =
       !native.truncated && !python.truncated && (!in_handler || python.count == 0);
-  Join join;
-  if (may_join && memo.joinable && memo.root == group) join = join_of(memo, native, python);
+  const bool joins = may_join && memo.joinable && memo.root == group;
+  Join join = joins ? join_of(memo, native, python) : Join{};
   Merged merged = merge(hook, native, python, join, memo.fresh, session::kMaxFrames - join.frames);
   if (!merged.regular && join.frames != 0) {
     join = {};
@@ -135,6 +135,7 @@ void begin_root(MergedMemo& memo, std::uint32_t root) noexcept {
   if (full) {  // a mark that more was there
     if (const std::uint32_t marked = intern(hook, node, cut); marked != 0) node = marked;
   }
+  if constexpr (kSelfCheck) check_merged(hook, thread, native, python, in_handler);
   truncated |= full;
   if (truncated && session::g_session.active()) {
     session::g_session.header().truncated_stacks.fetch_add(1, std::memory_order_relaxed);

@@ -10,8 +10,8 @@ namespace oomrec::stack {
 // so many native frames and Python links, each counted from the outermost.
 struct Join {
   std::uint32_t frames = 0;
-  std::uint32_t native = 0;
-  std::uint32_t python = 0;
+  std::uint16_t native = 0;
+  std::uint16_t python = 0;
   std::uint64_t call = 0;  // marker of its innermost frame, where that is a Python frame
 };
 

@@ -20,7 +20,6 @@ constexpr std::uint64_t kOracleEvery = 64;
 constexpr std::uint64_t kPrinted = 10;
 
 constinit SelfCheckCounts g_of_this_process{};
-constinit SelfCheckCounts* g_counts = &g_of_this_process;
 
 void count(std::atomic<std::uint64_t>& counter, std::uint64_t by = 1) noexcept {
   counter.fetch_add(by, std::memory_order_relaxed);
@@ -112,6 +111,8 @@ void check_by_libunwind(InHook hook, const Registers& at, ThreadStacks& thread,
 }
 
 }  // namespace
+
+constinit SelfCheckCounts* g_counts = &g_of_this_process;
 
 void start_self_check(InHook) noexcept {
   const char* const path = std::getenv("OOMREC_SELF_CHECK");

@@ -26,13 +26,21 @@ struct SelfCheckCounts {
   std::atomic<std::uint64_t> oracle_stacks;  // compared with libunwind
   std::atomic<std::uint64_t> oracle_frames;
   std::atomic<std::uint64_t> oracle_ends;  // it knew less than we: a guess, no room on the stack
+  std::atomic<std::uint64_t> python_frames;
+  std::atomic<std::uint64_t> python_reused;
   std::atomic<std::uint64_t> different;
 };
+extern SelfCheckCounts* g_counts;
 
 void start_self_check(InHook) noexcept;
 
 // `stack` is what was found from `at` outwards.
 void check_native(InHook, const Registers& at, ThreadStacks&, const NativeStack& stack) noexcept;
+
+// These chains were merged and interned: the thread's memo of them is what the whole merge of full
+// walks gives.
+void check_merged(InHook, ThreadStacks&, const NativeStack&, const PythonStack&,
+                  bool in_handler) noexcept;
 
 // Counts and prints a difference, for whoever finds one.
 void report_difference(InHook, const char* what, std::uint64_t where, std::uint64_t found,

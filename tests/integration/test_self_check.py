@@ -24,4 +24,6 @@ def test_no_stack_is_another_than_the_full_walks(build_dir, workload):
     counts = self_check.check(library, workload, long=False)
     assert counts["different"] == 0
     assert counts["reusing"] > counts["stacks"] / 2 > 100
+    if workload in ("cpython", "numpy", "torch"):
+        assert counts["python_reused"] > counts["python_frames"] / 2 > counts["stacks"]
     assert counts["oracle_frames"] > 5 * counts["oracle_stacks"] > 0

@@ -1,0 +1,62 @@
+// The part of the self-check that looks at Python's frames and the merged stack: both once more,
+// with nothing remembered.
+#include <algorithm>
+
+#include "recorder/session/view.h"
+#include "recorder/stack/merge.h"
+#include "recorder/stack/self_check.h"
+
+namespace oomrec::stack {
+namespace {
+
+// What a walk finds lies in the memo, and so does what the next one finds: kept as a hash.
+std::uint64_t hash_of(const PythonStack& stack) noexcept {
+  std::uint64_t hash = stack.count + (stack.truncated ? 0x10000u : 0u);
+  for (std::uint32_t i = 0; i < stack.count; ++i) {
+    for (const std::uint64_t value :
+         {stack.frames[i].word, stack.frames[i].marker, std::uint64_t{stack.frames[i].shown}}) {
+      hash = (hash ^ value) * 0x9e3779b97f4a7c15u;
+      hash ^= hash >> 29;
+    }
+  }
+  return hash;
+}
+
+// A code object that could not be told: another thread held the table.
+bool holds_unknown(const PythonStack& stack) noexcept {
+  return std::any_of(stack.frames, stack.frames + stack.count, [](const PythonFrame& frame) {
+    return frame.word != 0 && session::code_of(frame.word) == 0;
+  });
+}
+
+}  // namespace
+
+void check_merged(InHook hook, ThreadStacks& thread, const NativeStack& native,
+                  const PythonStack& python, bool in_handler) noexcept {
+  g_counts->python_frames.fetch_add(python.count, std::memory_order_relaxed);
+  g_counts->python_reused.fetch_add(python.reused, std::memory_order_relaxed);
+  const std::uint32_t count = python.count;
+  const std::uint64_t found = hash_of(python);
+  const bool was_unknown = holds_unknown(python);
+  forget_python(thread.python);
+  const PythonStack walked = python_stack(hook, thread.python, in_handler);
+  if (walked.count == 0 && count != 0) return;  // the interpreter has begun to end meanwhile
+  if (was_unknown || holds_unknown(walked)) return;
+  if (hash_of(walked) != found) {
+    report_difference(hook, "Python's frames are not the full walk's", 0, count, walked.count);
+  }
+  MergedMemo& memo = thread.merged;
+  const Merged whole = merge(hook, native, walked, {}, memo.fresh, session::kMaxFrames);
+  if (memo.count > whole.count) {
+    return report_difference(hook, "the merged stack is too long", 0, memo.count, whole.count);
+  }
+  for (std::uint32_t i = 0; i < memo.count; ++i) {
+    const std::uint64_t word = memo.fresh[whole.count - 1 - i].word;
+    if (memo.frames[i].word != word) {
+      return report_difference(hook, "a frame is not the whole merge's", i, memo.frames[i].word,
+                               word);
+    }
+  }
+}
+
+}  // namespace oomrec::stack
