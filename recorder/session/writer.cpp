@@ -28,6 +28,12 @@ constexpr u32 kProbedOwners = 8;
 
 bool has_ended(i32 pid, i32 tid) noexcept { return call(SYS_tgkill, pid, tid, 0) == -ESRCH; }
 
+// Lanes of threads that live long stand side by side: one after the other, the probes of some
+// searches would meet no others, and lanes would grow with the threads that were ever started.
+constexpr u32 scattered(u32 number) noexcept {
+  return static_cast<u32>(u64{number} * 0x9e37'79b9 >> 8);  // 2^32 / the golden ratio
+}
+
 }  // namespace
 
 bool Session::open_tables(InHook hook) noexcept {
@@ -125,7 +131,8 @@ std::uint32_t Session::acquire_lane(InHook hook, std::int32_t tid, std::uint32_t
     }
   }
   for (u32 probe = 0; known > 1 && probe < std::min(kProbedOwners, known - 1); ++probe) {
-    const u32 number = 1 + probed_lane_.fetch_add(1, std::memory_order_relaxed) % (known - 1);
+    const u32 search = probed_lane_.fetch_add(1, std::memory_order_relaxed);
+    const u32 number = 1 + scattered(search) % (known - 1);
     const i32 owner = lanes.at(number).owner_tid.load(std::memory_order_relaxed);
     if (owner != 0 && has_ended(pid_, owner) && take_over(number, owner)) return number;
   }

@@ -105,7 +105,7 @@ class Session {
   std::int32_t pid_ = 0;
   const char* off_reason_ = "";
   TableBase strings_;
-  std::atomic<std::uint32_t> probed_lane_{0};  // where the search for a dead owner goes on
+  std::atomic<std::uint32_t> probed_lane_{0};  // probes for a dead owner so far
   char path_[1024] = {};
 };
 
