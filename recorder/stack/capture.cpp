@@ -33,6 +33,19 @@ constinit AddressRange g_own_code;
   return {load_cell(frame + 8), frame + 16, load_cell(frame), false};
 }
 
+// The words of frames that are new, as far as their modules are known to this thread.
+void name_frames(InHook hook, ThreadStacks& thread, const NativeStack& stack) noexcept {
+  for (NativeFrame* frame = stack.frames; frame != stack.frames + (stack.count - stack.reused);
+       ++frame) {
+    const std::uint64_t address = frame->exact ? frame->pc : frame->pc - 1;
+    CodeRange& code = thread.code[(address >> 20) % kCodeRanges];
+    if (address - code.start >= code.bytes) [[unlikely]]
+      code = code_range_at(hook, address);
+    frame->word =
+        session::native_frame(code.module, frame->pc - code.base, frame->exact, frame->guessed);
+  }
+}
+
 // A module is gone: nothing that was found by address is known any more.
 void forget_rules(InHook hook) noexcept {
   forget_memos();
@@ -56,6 +69,7 @@ void set_own_code(const AddressRange& range) noexcept { g_own_code = range; }
   stack.truncated |= stack.count == 0 || stack.count > session::kMaxFrames;
   stack.count = std::min(stack.count, session::kMaxFrames);
   stack.reused = std::min(stack.reused, stack.count);
+  name_frames(hook, thread, stack);
   return stack;
 }
 
@@ -74,8 +88,8 @@ namespace {
 
 // The node of a stack below `root`: its outermost frames `known` are the thread's last stack's,
 // then come `count` fresh ones. *full: the trie has no room, and this is the longest prefix.
-std::uint32_t intern_stack(InHook hook, MergedMemo& memo, std::uint32_t known, std::uint32_t count,
-                           bool* full) noexcept {
+std::uint32_t intern_stack(InHook hook, NodeMemo& nodes, MergedMemo& memo, std::uint32_t known,
+                           std::uint32_t count, bool* full) noexcept {
   std::uint32_t comparable = memo.count;
   std::uint32_t node = known == 0 ? memo.root : memo.frames[known - 1].node;
   memo.count = known;
@@ -86,7 +100,7 @@ std::uint32_t intern_stack(InHook hook, MergedMemo& memo, std::uint32_t known, s
       node = frame.node;
     } else {
       comparable = 0;
-      const std::uint32_t next = intern(hook, node, fresh.word);
+      const std::uint32_t next = intern(hook, nodes, node, fresh.word);
       if (next == 0) {
         *full = true;
         return node;
@@ -131,7 +145,7 @@ void begin_root(MergedMemo& memo, std::uint32_t root) noexcept {
   }
   begin_root(memo, root);
   bool full = false;
-  std::uint32_t node = intern_stack(hook, memo, join.frames, merged.count, &full);
+  std::uint32_t node = intern_stack(hook, thread.nodes, memo, join.frames, merged.count, &full);
   if (full) {  // a mark that more was there
     if (const std::uint32_t marked = intern(hook, node, cut); marked != 0) node = marked;
   }

@@ -16,7 +16,11 @@
 namespace oomrec::stack {
 namespace {
 
-using Slot = std::atomic<std::uint32_t>;  // a node; 0: free
+// A node in the lower 24 bits, in the upper 8 what its hash must begin with: a node is looked at,
+// which is a cache line for each, when it is nearly sure to be the one. 0: free.
+using Slot = std::atomic<std::uint32_t>;
+constexpr unsigned kNodeBits = 24;
+constexpr std::uint32_t kMaxNode = (1u << kNodeBits) - 1;  // 256 MiB of them
 
 struct Index {
   std::uint64_t mask;
@@ -29,22 +33,27 @@ constexpr std::uint64_t kFirstSlots = 8 * 1024;
 constinit std::atomic<Index*> g_index{nullptr};
 constinit system::SpinLock g_lock;
 
-std::uint64_t hash(std::uint32_t parent, std::uint64_t frame) noexcept {
-  std::uint64_t h = (frame + parent * 0x9e3779b97f4a7c15u) * 0xbf58476d1ce4e5b9u;
-  h ^= h >> 31;
-  h *= 0x94d049bb133111ebu;
-  return h ^ h >> 29;
+// The slot that holds (parent, frame), or the free one where it belongs: then node is 0.
+struct Place {
+  std::uint64_t slot;
+  std::uint32_t node;
+  std::uint32_t check;  // in the upper 8 bits
+};
+Place find(const Index& index, std::uint32_t parent, std::uint64_t frame) noexcept {
+  const std::uint64_t hash = hash_of(parent, frame);
+  const auto check = static_cast<std::uint32_t>(hash >> 32) & ~kMaxNode;
+  for (std::uint64_t at = hash >> 24;; ++at) {
+    const std::uint64_t slot = at & index.mask;
+    const std::uint32_t value = index.slots[slot].load(std::memory_order_acquire);
+    if (value == 0) return {slot, 0, check};
+    if ((value & ~kMaxNode) != check) continue;
+    const session::Node& entry = session::g_session.nodes.at(value & kMaxNode);
+    if (entry.frame == frame && entry.parent == parent) return {slot, value & kMaxNode, check};
+  }
 }
 
-// The slot that holds (parent, frame), or the free one where it belongs.
-Slot& probe(Index& index, std::uint32_t parent, std::uint64_t frame, std::uint32_t& node) noexcept {
-  for (std::uint64_t at = hash(parent, frame);; ++at) {
-    Slot& slot = index.slots[at & index.mask];
-    node = slot.load(std::memory_order_acquire);
-    if (node == 0) return slot;
-    const session::Node& entry = session::g_session.nodes.at(node);
-    if (entry.frame == frame && entry.parent == parent) return slot;
-  }
+void put(Index& index, const Place& place, std::uint32_t node) noexcept {
+  index.slots[place.slot].store(node | place.check, std::memory_order_release);
 }
 
 Index* make_index(std::uint64_t slots) noexcept {
@@ -63,11 +72,10 @@ Index* roomy_index() noexcept {
     return index != nullptr && index->used < slots / 16 * 15 ? index : nullptr;
   }
   for (std::uint64_t i = 0; i < slots; ++i) {
-    const std::uint32_t node = index->slots[i].load(std::memory_order_relaxed);
+    const std::uint32_t node = index->slots[i].load(std::memory_order_relaxed) & kMaxNode;
     if (node == 0) continue;
     const session::Node& entry = session::g_session.nodes.at(node);
-    std::uint32_t same;
-    probe(*larger, entry.parent, entry.frame, same).store(node, std::memory_order_relaxed);
+    put(*larger, find(*larger, entry.parent, entry.frame), node);
   }
   larger->used = index == nullptr ? 0 : index->used;
   g_index.store(larger, std::memory_order_release);
@@ -79,15 +87,16 @@ std::uint32_t add(InHook hook, std::uint32_t parent, std::uint64_t frame) noexce
   if (!guard) return 0;
   Index* index = roomy_index();
   if (index == nullptr) return 0;
+  const Place place = find(*index, parent, frame);
+  if (place.node != 0) return place.node;
   std::uint32_t node;
-  Slot& slot = probe(*index, parent, frame, node);
-  if (node != 0) return node;
   auto& nodes = session::g_session.nodes;
   const std::uint32_t depth = parent == 0 ? 1 : nodes.at(parent).depth + 1;
+  if (nodes.size() > kMaxNode) return 0;
   if (!nodes.append(hook, node, [&](session::Node& entry) { entry = {parent, depth, frame}; })) {
     return 0;
   }
-  slot.store(node, std::memory_order_release);
+  put(*index, place, node);
   ++index->used;
   return node;
 }
@@ -102,9 +111,8 @@ void start_intern(InHook) noexcept {
 std::uint32_t intern(InHook hook, std::uint32_t parent, std::uint64_t frame) noexcept {
   if (!session::g_session.active()) return 0;
   if (Index* index = g_index.load(std::memory_order_acquire)) {
-    std::uint32_t node;
-    probe(*index, parent, frame, node);
-    if (node != 0) return node;
+    const Place place = find(*index, parent, frame);
+    if (place.node != 0) return place.node;
   }
   return add(hook, parent, frame);
 }

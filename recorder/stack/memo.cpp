@@ -182,6 +182,8 @@ void forget_memos(ThreadStacks& thread) noexcept {
   last.address = reinterpret_cast<std::uint64_t>(&last.address);
   last.value = 0;
   thread.merged.count = 0;
+  thread.nodes = {};
+  for (CodeRange& code : thread.code) code = {};
   forget_python(thread.python);
 }
 

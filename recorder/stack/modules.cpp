@@ -329,7 +329,7 @@ void forget_module_ids(InHook) noexcept {
   }
 }
 
-ModuleRef module_at(InHook hook, std::uint64_t pc) noexcept {
+CodeRange code_range_at(InHook hook, std::uint64_t pc) noexcept {
   const std::uint32_t slot = module_slot_at(hook, pc);
   if (slot == 0) return {};
   KnownModule& module = g_modules[slot];
@@ -342,7 +342,14 @@ ModuleRef module_at(InHook hook, std::uint64_t pc) noexcept {
     id = module.id.load(std::memory_order_acquire);
     python_module_seen(hook, module.mapped.start);
   }
-  return id == kNoId ? ModuleRef{} : ModuleRef{id, module.base};
+  if (id == kNoId) return {};
+  const AddressRange& all = module.mapped;
+  return {all.start, id == 0 ? 0 : all.end - all.start, module.base, id};
+}
+
+ModuleRef module_at(InHook hook, std::uint64_t pc) noexcept {
+  const CodeRange code = code_range_at(hook, pc);
+  return {code.module, code.base};
 }
 
 }  // namespace oomrec::stack

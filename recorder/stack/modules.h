@@ -58,6 +58,9 @@ const KnownModule& known_module(std::uint32_t slot) noexcept;
 // Whether asking for an address without a module is dear (a look at /proc/self/maps).
 bool module_search_is_slow() noexcept;
 
+// What module_at() says, for all addresses of the module; empty where it should be asked again.
+CodeRange code_range_at(InHook, std::uint64_t pc) noexcept;
+
 // Whether every module is still the one it was; those that are not are dead from here on.
 bool modules_still_hold(InHook) noexcept;
 

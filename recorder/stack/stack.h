@@ -77,12 +77,31 @@ struct MergedMemo {
   MergedFrame fresh[session::kMaxFrames];  // the merge under way, innermost first
 };
 
+// Nodes that the thread was given last, by a hash of what they stand for.
+struct KnownNode {
+  std::uint64_t frame;
+  std::uint32_t parent, node;
+};
+struct NodeMemo {
+  static constexpr unsigned kBits = 9;
+  KnownNode nodes[1u << kBits];
+};
+
+// Where one module lies, and what frames in it are named by.
+struct CodeRange {
+  std::uint64_t start, bytes, base;
+  std::uint32_t module;  // its id in the session
+};
+inline constexpr std::uint32_t kCodeRanges = 16;  // by address, in MiB
+
 // A thread's buffers and memos: too large for the program's stack. One for each lane, in private
 // mapped memory, zeroed at first, reused by the next thread of that lane after forget_thread().
 struct ThreadStacks {
   NativeMemo memo;
   PythonMemo python;
   MergedMemo merged;
+  NodeMemo nodes;
+  CodeRange code[kCodeRanges];
   StackRange ranges[kStackRanges];  // the thread's own first
   std::uint32_t next_range;
   std::uint32_t generation;                  // of what the memos know: memo.cpp
