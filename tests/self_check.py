@@ -18,10 +18,11 @@ SOURCE = Path(__file__).resolve().parent.parent
 BENCH = SOURCE / "tests" / "bench"
 COUNTS = [
     "stacks", "frames", "reusing", "reused_frames", "oracle_stacks", "oracle_frames",
-    "oracle_ends", "python_frames", "python_reused", "different",
+    "oracle_ends", "python_frames", "python_reused", "rules", "large_rules", "odd_rules",
+    "different",
 ]  # fmt: skip
 
-SORT = "my @a; for (1..{0}) {{ @a = sort {{ $a <=> $b }} map {{ $_ * 7919 % 10007 }} 1 .. 2000 }}"
+WORDS = "my %h; for (1..{0}) {{ $h{{$_ % 5000}} = join ',', map {{ $_ x 3 }} 1 .. ($_ % 40) }}"
 SQL = (
     "create table t(a, b); with recursive c(i) as (select 1 union all select i + 1 from c where"
     " i < {0}) insert into t select i, hex(i) from c; create index k on t(b);"
@@ -46,7 +47,7 @@ WORKLOADS = {
     "torch": (2, 200, [*PYTHON, "-c", TORCH_THREADS]),
     "cc1plus": (1, 3, ["g++", "-O{0}", "-std=c++20", "-I", str(SOURCE), "-c", "-o", os.devnull,
                        str(SOURCE / "recorder" / "stack" / "cfi.cpp")]),
-    "perl": (40, 4000, ["perl", "-e", SORT]),
+    "perl": (2000, 100000, ["perl", "-e", WORDS]),
     "sqlite3": (2000, 100000, ["sqlite3", ":memory:", SQL]),
     "bash": (20, 400, ["bash", "-c", LOOP]),
 }  # fmt: skip

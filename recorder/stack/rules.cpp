@@ -1,5 +1,7 @@
 #include "recorder/stack/rules.h"
 
+#include "recorder/stack/self_check.h"
+
 namespace oomrec::stack {
 
 alignas(64) constinit std::atomic<std::uint64_t> g_rules[1u << kTableBits] = {};
@@ -44,6 +46,7 @@ PackedRule rule_at(InHook hook, std::uint64_t address) noexcept {
   if (const PackedRule known = find(key); known.known()) return known;
   const std::uint32_t slot = module_slot_at(hook, address);
   const PackedRule rule(slot == 0 ? Rule{} : compile_rule(hook, known_module(slot), address));
+  if constexpr (kSelfCheck) count_rule(rule);
   // "No module here" is remembered only where asking is dear: a library may be loaded there next.
   if (slot != 0 || module_search_is_slow()) insert(key, rule);
   return rule;

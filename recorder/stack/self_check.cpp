@@ -133,6 +133,12 @@ void start_self_check(InHook) noexcept {
   if (number % kOracleEvery == 0) check_by_libunwind(hook, at, thread, stack);
 }
 
+void count_rule(PackedRule rule) noexcept {
+  count(g_counts->rules);
+  if (rule.kind() == RuleKind::unsupported) count(g_counts->odd_rules);
+  if (rule.kind() == RuleKind::step && !rule.is_step()) count(g_counts->large_rules);
+}
+
 void report_difference(InHook, const char* what, std::uint64_t where, std::uint64_t found,
                        std::uint64_t expected) noexcept {
   if (g_counts->different.fetch_add(1, std::memory_order_relaxed) < kPrinted) {

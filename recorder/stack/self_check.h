@@ -28,6 +28,9 @@ struct SelfCheckCounts {
   std::atomic<std::uint64_t> oracle_ends;  // it knew less than we: a guess, no room on the stack
   std::atomic<std::uint64_t> python_frames;
   std::atomic<std::uint64_t> python_reused;
+  std::atomic<std::uint64_t> rules;        // compiled
+  std::atomic<std::uint64_t> large_rules;  // of these, such as are compiled each time
+  std::atomic<std::uint64_t> odd_rules;    // of these, libunwind's
   std::atomic<std::uint64_t> different;
 };
 extern SelfCheckCounts* g_counts;
@@ -41,6 +44,8 @@ void check_native(InHook, const Registers& at, ThreadStacks&, const NativeStack&
 // walks gives.
 void check_merged(InHook, ThreadStacks&, const NativeStack&, const PythonStack&,
                   bool in_handler) noexcept;
+
+void count_rule(PackedRule) noexcept;
 
 // Counts and prints a difference, for whoever finds one.
 void report_difference(InHook, const char* what, std::uint64_t where, std::uint64_t found,

@@ -23,6 +23,7 @@ def test_no_stack_is_another_than_the_full_walks(build_dir, workload):
         pytest.skip(f"no {workload} here")
     counts = self_check.check(library, workload, long=False)
     assert counts["different"] == 0
+    assert counts["large_rules"] + counts["odd_rules"] < counts["rules"] / 1000
     assert counts["reusing"] > counts["stacks"] / 2 > 100
     if workload in ("cpython", "numpy", "torch"):
         assert counts["python_reused"] > counts["python_frames"] / 2 > counts["stacks"]
