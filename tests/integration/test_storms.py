@@ -1,10 +1,17 @@
-"""Programs that do everything at once end as they would have: no deadlock, no crash, no rest."""
+"""Programs that do everything at once end as they would have: no deadlock, no crash, no rest.
+
+OOMREC_STORM_SECONDS=60 lasts as long as is worth it before a release.
+"""
 
 from __future__ import annotations
+
+import math
+import os
 
 import pytest
 
 MODES = ["sampled", "exact"]
+SECONDS = int(os.environ.get("OOMREC_STORM_SECONDS", "4"))
 
 
 @pytest.mark.parametrize("mode", MODES)
@@ -23,3 +30,80 @@ def test_an_address_space_so_tight_that_one_more_page_fails(preload, victim, mod
     recorded = preload(victim("tight"), pages, env={"OOMREC_MODE": mode})
     assert (recorded.stdout, recorded.exit_code) == ("child 0, refused\n", 3), str(recorded)
     assert recorded.bundles()
+
+
+# What glibc keeps beside a block: 8 bytes, 16 when it is mapped by itself.
+HEADER, MAPPED_HEADER = 8, 16
+LARGEST = 200_000  # of the storm's blocks; 3 MiB in a child
+MOST_LIVE = (4 * 64 + 128) * LARGEST  # of what it keeps
+INTERVAL = 512 << 10
+
+
+def own_rows(stats: dict) -> list[dict]:
+    """Of the functions that the storm counts itself."""
+    return [
+        row
+        for row in stats["top_by_bytes"]
+        if "own_allocate" in (row["function"] or "") or "own_resize" in (row["function"] or "")
+    ]
+
+
+def is_own(holder: dict) -> bool:
+    return any("own_" in (frame["function"] or "") for frame in holder["stack"])
+
+
+def check_possible(show: dict) -> None:
+    """Nothing below zero, which shows as a huge number, and nothing above what there can be."""
+    for name, space in show["spaces"].items():
+        assert 0 <= space["live_bytes"] <= space["peak_bytes"] < 1 << 30, (name, space)
+        assert 0 <= space["live_count"] <= max(space["allocated_count"], 1 << 20), (name, space)
+    for holder in show["holders"]:
+        assert 0 < holder["bytes"] <= MOST_LIVE + (16 << 20), holder
+        assert 0 <= holder["count"] < 1 << 20, holder
+    assert show["recording"]["dropped_events"] == 0
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_no_count_is_lost_or_impossible_in_a_storm(oomrec, preload, victim, mode):
+    """Compared with what glibc counts, and the program itself, while it runs and at its end."""
+    env = {
+        # What is in a cache counts as given out, and so does an arena's own head.
+        "GLIBC_TUNABLES": "glibc.malloc.tcache_count=0:glibc.malloc.arena_max=4",
+        "OOMREC_MODE": mode,
+        "OOMREC_MAX_DUMPS": 0,
+        "OOMREC_MAX_TOTAL_MB": 0,
+        "OOMREC_QUIET": 1,
+    }
+    run = preload(victim("counted_storm"), SECONDS, env=env, timeout=60 + 2 * SECONDS)
+    assert run.exit_code == 0 and run.stderr == "", str(run)
+    points = {}
+    for line in run.stdout.splitlines():
+        name, *figures = line.rsplit(" ", 6)
+        points[name] = tuple(map(int, figures))
+    assert {"start", "end", "mid 0", "mid 5", "child 0"} <= set(points), str(run)
+
+    differences = {}
+    for name, (in_arenas, mapped, mapped_blocks, count, asked, live) in points.items():
+        bundle = run.bundle_at(name)
+        show = oomrec.json("show", "--top", "100000", bundle)
+        check_possible(show)
+        assert show["recording"]["mode"] == mode
+        heap = show["spaces"]["heap"]
+        headers = HEADER * heap["live_count"] + (MAPPED_HEADER - HEADER) * mapped_blocks
+        differences[name] = in_arenas + mapped - headers - heap["live_bytes"]
+        if not name.startswith("child"):
+            assert heap["allocated_count"] >= count and heap["allocated_bytes"] >= asked
+        if name not in ("start", "end"):
+            continue
+        rows = own_rows(oomrec.json("stats", "--top", "100000", bundle))
+        recorded = sum(row["count"] for row in rows), sum(row["bytes"] for row in rows)
+        if mode == "exact":
+            assert recorded == (count, asked)
+            assert sum(holder["bytes"] for holder in show["holders"] if is_own(holder)) == live
+        else:
+            assert abs(recorded[1] / asked - 1) < 5 * math.sqrt(INTERVAL / asked)
+    # What was allocated before the recorder started is the difference. In the middle of it what
+    # threads have just got and not yet counted is more, and so it is for a child of such a moment.
+    assert differences["start"] == differences["end"] and differences["end"] in range(8192)
+    assert max(map(abs, differences.values())) < 20 * LARGEST, differences
+    assert preload.sessions_left() == []
