@@ -57,12 +57,16 @@ def check(library: str | Path, workload: str, long: bool) -> dict[str, int]:
     """What was compared in one run of a workload."""
     short_amount, long_amount, command = WORKLOADS[workload]
     amount = long_amount if long else short_amount
+    return check_command(library, [argument.format(amount) for argument in command])
+
+
+def check_command(library: str | Path, command: list[str]) -> dict[str, int]:
     with tempfile.TemporaryDirectory() as directory:
         counts = Path(directory) / "counts"
         counts.write_bytes(bytes(8 * len(COUNTS)))
         environment = {name: os.environ[name] for name in ("PATH", "HOME") if name in os.environ}
         subprocess.run(
-            [argument.format(amount) for argument in command],
+            command,
             check=True, stdout=subprocess.DEVNULL, cwd=directory, timeout=3000,
             env={
                 **environment,

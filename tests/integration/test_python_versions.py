@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -39,6 +40,34 @@ def test_the_line_that_asked_and_the_line_that_holds(
     assert holding[-1] == ("<module>", "held = hold()")
     assert holding[-2][0] == "hold"
     assert holding[0][1] == "bytearray(1 << 20)"
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_stacks_that_change_all_the_time_are_the_interpreters(
+    preload, oomrec, python, victim, version
+):
+    """In exact mode most of a stack is taken over from the one before: never a frame too many.
+
+    On the same stacks the interpreter keeps some small objects of its own, all together less than
+    one of the blocks.
+    """
+    script = victim("python/changing_stacks.py")
+    environment = {"OOMREC_LIMIT": "1G", "OOMREC_MODE": "exact", "PYTHONMALLOC": "malloc"}
+    run = preload(python(version), script, env=environment)
+
+    assert run.exit_code == 1 and run.stderr.endswith("MemoryError\n"), str(run)
+    truth = {tuple(map(tuple, stack)): size for stack, size in json.loads(run.stdout)}
+    keepers = {stack[:1] for stack in truth}
+    shown = oomrec.json("show", "--top", "2000", run.only_bundle())
+    found = {}
+    for holder in shown["holders"]:
+        frames = [frame for frame in holder["stack"] if frame["kind"] == "python"]
+        stack = tuple((frame["function"], frame["line"], frame["file"]) for frame in frames)
+        if stack in truth or (holder["bytes"] >= 1000 and stack[:1] in keepers):
+            found[stack] = found.get(stack, 0) + holder["bytes"]
+    assert len(truth) > 200 and found.keys() == truth.keys()
+    different = {stack for stack in truth if not 0 <= found[stack] - truth[stack] < 1000}
+    assert not different, next((truth[stack], found[stack], stack) for stack in different)
 
 
 def name_of(qualified, version):
