@@ -326,7 +326,7 @@ bool prepare() noexcept {
   if (g_desk != nullptr) return true;
   void* const memory = system::map_private(sizeof(Desk));
   if (memory == nullptr) return false;
-  std::memset(memory, 0, sizeof(Desk));
+  if (system::populate(memory, sizeof(Desk)) != 0) std::memset(memory, 0, sizeof(Desk));
   g_desk = static_cast<Desk*>(memory);
   g_owner.store(process_id(), std::memory_order_relaxed);
   return true;

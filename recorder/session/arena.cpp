@@ -2,6 +2,7 @@
 
 #include <sys/mman.h>
 
+#include "recorder/system/memory.h"
 #include "recorder/system/syscalls.h"
 
 namespace oomrec::session {
@@ -9,8 +10,6 @@ namespace oomrec::session {
 namespace {
 
 using system::call;
-
-constexpr long kPopulateWrite = 23;  // MADV_POPULATE_WRITE, for older headers
 
 constexpr std::uint64_t whole_pages(std::uint64_t bytes) noexcept {
   return (bytes + kPageBytes - 1) & ~(kPageBytes - 1);
@@ -118,7 +117,7 @@ bool Arena::populate(InHook, std::uint64_t offset, std::uint64_t bytes) noexcept
   if (populated_.fetch_add(bytes, std::memory_order_relaxed) + bytes <= budget_bytes_) {
     std::byte* const from = at(offset);
     if (!no_populate_.load(std::memory_order_relaxed)) {
-      const long result = call(SYS_madvise, from, bytes, kPopulateWrite);
+      const long result = system::populate(from, bytes);
       if (result == 0) return true;
       if (result == -EINVAL) no_populate_.store(true, std::memory_order_relaxed);
     }

@@ -69,6 +69,7 @@ bool Session::create(InHook hook, const Settings& settings) noexcept {
   if (active_) return true;
   mode_ = settings.mode;
   pid_ = system::process_id();
+  start_ticks_ = system::start_ticks(pid_);
   u64 budget = settings.budget_bytes;
   if (budget == 0) budget = mode_ == Mode::exact ? kExactBudget : kSampledBudget;
   budget = std::max(budget, kLeastBytes);
@@ -120,7 +121,7 @@ bool Session::open_file(InHook hook, const char* directory_path, const File& dir
   const std::size_t name = path.size();
   append_host(path);
   (path << '-').number(static_cast<u64>(pid_));
-  (path << '-').number(system::start_ticks(pid_));
+  (path << '-').number(start_ticks_);
   (path << '-').hex(random & 0xffff'ffff, 8) << kFileSuffix;
 
   const File file = path.truncated() ? File::refused(ENAMETOOLONG)
@@ -146,7 +147,7 @@ bool Session::open_arena(InHook hook, int descriptor, u64 file_bytes, u64 budget
     header_->header_bytes = static_cast<u32>(kHeaderBytes);
     header_->file_bytes = file_bytes;
     header_->pid = pid_;
-    header_->start_ticks = system::start_ticks(pid_);
+    header_->start_ticks = start_ticks_;
     system::boot_id(header_->boot_id);
     if (open_tables(hook) && begin_life(*header_)) return true;
   }

@@ -103,6 +103,7 @@ class Session {
   bool active_ = false;
   Mode mode_ = Mode::sampled;
   std::int32_t pid_ = 0;
+  std::uint64_t start_ticks_ = 0;  // of the process
   const char* off_reason_ = "";
   TableBase strings_;
   std::atomic<std::uint32_t> probed_lane_{0};  // probes for a dead owner so far

@@ -16,6 +16,13 @@ inline void* map_private(std::size_t bytes) noexcept {
   return result < 0 && result > -4096 ? nullptr : reinterpret_cast<void*>(result);
 }
 
+// Takes the pages of a mapping before they are touched, at one system call instead of a fault each.
+// 0, or -errno: -EINVAL before Linux 5.14, -EFAULT where a disk is full. Page-aligned.
+inline long populate(void* from, std::size_t bytes) noexcept {
+  constexpr long kPopulateWrite = 23;  // MADV_POPULATE_WRITE, for older headers
+  return call(SYS_madvise, from, bytes, kPopulateWrite);
+}
+
 inline void unmap(void* address, std::size_t bytes) noexcept { call(SYS_munmap, address, bytes); }
 
 }  // namespace oomrec::system
