@@ -48,8 +48,8 @@ void name_frames(InHook hook, ThreadStacks& thread, const NativeStack& stack) no
 
 // A module is gone: nothing that was found by address is known any more.
 void forget_rules(InHook hook) noexcept {
-  forget_memos();
   clear_rules(hook);
+  forget_memos();  // after it: no walk that begins from here on meets a rule of before
   python_forget_modules(hook);
   if (session::g_session.active()) {
     session::g_session.header().module_generation.fetch_add(1, std::memory_order_relaxed);
@@ -62,12 +62,16 @@ void set_own_code(const AddressRange& range) noexcept { g_own_code = range; }
 
 [[gnu::noinline]] NativeStack program_stack(InHook hook, ThreadStacks& thread) noexcept {
   NativeStack stack = remembered_unwind(hook, start_of_walk(), thread);
-  while (stack.count != 0 && g_own_code.holds(stack.frames->pc)) {
-    ++stack.frames;
-    --stack.count;
+  while (stack.count != 0 && g_own_code.holds(stack.frames->pc)) [[unlikely]] {
+      ++stack.frames;
+      --stack.count;
+    }
+  if (stack.count == 0 || stack.count > session::kMaxFrames) [[unlikely]] {
+    const std::uint32_t kept = std::min(stack.count, session::kMaxFrames);
+    stack.reused -= std::min(stack.reused, stack.count - kept);
+    stack.count = kept;
+    stack.truncated = true;
   }
-  stack.truncated |= stack.count == 0 || stack.count > session::kMaxFrames;
-  stack.count = std::min(stack.count, session::kMaxFrames);
   stack.reused = std::min(stack.reused, stack.count);
   name_frames(hook, thread, stack);
   return stack;
