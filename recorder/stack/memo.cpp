@@ -105,9 +105,12 @@ class Unwinding {
     while (fresh != memo_.fresh) {
       const FreshFrame& frame = *--fresh;
       const PackedRule rule(frame.rule);
-      if (rule.is_plain() && !outside.bp_matters && outside.sp % 8 == 0 && outside.cells != 0)
-          [[likely]] {
+      const bool quick = rule.is_plain() || rule.is_framed();
+      if (quick && outside.sp % 8 == 0 && outside.cells >= 2) [[likely]] {
         memo_.cells[--outside.cells] = {outside.sp - 8, outside.pc};
+        if (outside.bp_matters && !rule.keeps_bp())
+          memo_.cells[--outside.cells] = {outside.sp + rule.bp_offset(), outside.bp};
+        outside.bp_matters = rule.is_framed() || (rule.keeps_bp() && outside.bp_matters);
       } else {
         is_reusable = is_reusable && enter_cells(frame, rule, outside);
         outside.bp_matters =

@@ -28,6 +28,8 @@ class PackedRule {
   // CFA from sp, bp unchanged or saved in this frame: then 8 ≤ CFA − sp, and every cell that the
   // step reads lies between the two. What follows is for steps only.
   constexpr bool is_plain() const noexcept { return (bits_ & kPlainMask) == kPresent; }
+  // CFA from bp, which is saved below the return address: code with frame pointers.
+  constexpr bool is_framed() const noexcept { return (bits_ & kFramedMask) == kFramed; }
   constexpr CfaBase cfa() const noexcept { return static_cast<CfaBase>(get(kCfa)); }
   constexpr BpPlace bp() const noexcept { return static_cast<BpPlace>(get(kBp)); }
   constexpr std::uint64_t cfa_offset() const noexcept { return get_offset(kCfaOffset); }
@@ -53,6 +55,10 @@ class PackedRule {
   static constexpr std::uint32_t kPresent = 1u << 30;
   static constexpr std::uint32_t kNoStep = 3;  // in kCfa; kCfaOffset holds the kind
   static constexpr std::uint32_t kPlainMask = kPresent | 3u << kCfa.shift | 2u << kBp.shift;
+  static constexpr std::uint32_t kFramedMask = kPresent | 3u << kCfa.shift | 3u << kBp.shift;
+  static constexpr std::uint32_t kFramed =
+      kPresent | static_cast<std::uint32_t>(CfaBase::bp) << kCfa.shift |
+      static_cast<std::uint32_t>(BpPlace::cfa_cell) << kBp.shift;
   static_assert(static_cast<int>(CfaBase::sp) == 0 && static_cast<int>(CfaBase::bp_cell) == 2);
   static_assert(static_cast<int>(BpPlace::unchanged) == 0 &&
                 static_cast<int>(BpPlace::cfa_cell) == 1);
@@ -76,9 +82,10 @@ class PackedRule {
   }
   static constexpr bool fits(const Rule& rule) noexcept {
     if (!fits(kCfaOffset, rule.cfa_offset) || !fits(kBpOffset, rule.bp_offset)) return false;
-    const bool cell_in_frame = rule.bp_offset <= -16 && rule.bp_offset >= -rule.cfa_offset;
-    return rule.cfa != CfaBase::sp ||
-           (rule.cfa_offset >= 8 && (rule.bp != BpPlace::cfa_cell || cell_in_frame));
+    if (rule.bp == BpPlace::cfa_cell && rule.bp_offset > -16) return false;
+    if (rule.cfa != CfaBase::sp) return true;
+    return rule.cfa_offset >= 8 &&
+           (rule.bp != BpPlace::cfa_cell || rule.bp_offset >= -rule.cfa_offset);
   }
   static constexpr std::uint32_t figures(const Rule& rule) noexcept {
     return put(kCfaOffset, rule.cfa_offset / 8) | put(kBpOffset, rule.bp_offset / 8) |

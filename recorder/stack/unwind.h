@@ -39,8 +39,13 @@ class Walk {
   // the one before, and memory in between would treble its time.
   [[gnu::always_inline]] Outcome step(InHook hook, FrameState& frame, PackedRule& rule) noexcept {
     rule = quick_rule_at(frame.address());
-    const std::uint64_t cfa = frame.sp + rule.cfa_offset();
-    if (!rule.is_plain() || cfa > quick_end_) [[unlikely]] {
+    std::uint64_t cfa = frame.sp + rule.cfa_offset();
+    bool quick = true;
+    if (!rule.is_plain()) {
+      cfa = frame.bp + rule.cfa_offset();
+      quick = rule.is_framed() && cfa > frame.sp && cfa + rule.bp_offset() >= frame.sp;
+    }
+    if (!quick || cfa > quick_end_) [[unlikely]] {
       const Step step = step_with_care(hook, frame.pc, frame.sp, frame.bp, frame.exact);
       rule = step.rule;
       frame = {step.outer.pc, step.outer.sp, step.outer.bp, step.outer.exact, step.outer.guessed};

@@ -30,6 +30,7 @@ TEST_CASE("a packed rule is the rule, for all that compilers make") {
     REQUIRE(packed.is_step());
     CHECK(packed.unpack() == rule);
     CHECK(packed.is_plain() == (rule.cfa == CfaBase::sp));
+    CHECK(packed.is_framed() == (rule.cfa == CfaBase::bp));
   }
   CHECK_FALSE(PackedRule{}.known());
   for (const RuleKind kind :
@@ -38,6 +39,7 @@ TEST_CASE("a packed rule is the rule, for all that compilers make") {
     CHECK(packed.known());
     CHECK_FALSE(packed.is_step());
     CHECK_FALSE(packed.is_plain());
+    CHECK_FALSE(packed.is_framed());
     CHECK(packed.kind() == kind);
   }
 }
@@ -46,6 +48,7 @@ TEST_CASE("a rule that does not fit, or would have a plain step read outside its
   for (const Rule& rule :
        {step(CfaBase::sp, 1 << 20), step(CfaBase::sp, 12), step(CfaBase::sp, 0),
         step(CfaBase::sp, 32, BpPlace::cfa_cell, -40), step(CfaBase::sp, 32, BpPlace::cfa_cell, -8),
+        step(CfaBase::bp, 16, BpPlace::cfa_cell, -8),
         step(CfaBase::sp, 8192, BpPlace::cfa_cell, -4096)}) {
     const PackedRule packed(rule);
     CHECK(packed.known());
