@@ -105,17 +105,7 @@ class Unwinding {
     while (fresh != memo_.fresh) {
       const FreshFrame& frame = *--fresh;
       const PackedRule rule(frame.rule);
-      const bool quick = rule.is_plain() || rule.is_framed();
-      if (quick && outside.sp % 8 == 0 && outside.cells >= 2) [[likely]] {
-        memo_.cells[--outside.cells] = {outside.sp - 8, outside.pc};
-        if (outside.bp_matters && !rule.keeps_bp())
-          memo_.cells[--outside.cells] = {outside.sp + rule.bp_offset(), outside.bp};
-        outside.bp_matters = rule.is_framed() || (rule.keeps_bp() && outside.bp_matters);
-      } else {
-        is_reusable = is_reusable && enter_cells(frame, rule, outside);
-        outside.bp_matters =
-            rule.is_step() && (rule.uses_bp() || (rule.keeps_bp() && outside.bp_matters));
-      }
+      is_reusable = enter_cells(frame, rule, outside) && is_reusable;
       is_reusable = is_reusable && !frame.exact && !frame.guessed;
       outside.pc = frame.pc;
       outside.sp = frame.sp;
@@ -136,26 +126,25 @@ class Unwinding {
             !complete, walk_.has_met_signal()};
   }
 
-  // Enters the cells that the step out of `frame` read, in the order of reading, which is that of
-  // addresses. False: they are of a kind that is not compared.
-  [[gnu::noinline]] bool enter_cells(const FreshFrame& frame, PackedRule rule,
-                                     Outside& outside) const noexcept {
-    if (rule.known() && rule.kind() == RuleKind::end) return true;
-    if (!rule.is_step() || outside.cells < 3) return false;
-    std::uint64_t above = outside.sp;
-    bool regular = above % 8 == 0;
+  // Enters the cells that the step out of `frame` read, in the order of reading. False: more was
+  // read than can be compared.
+  [[gnu::always_inline]] bool enter_cells(const FreshFrame& frame, PackedRule rule,
+                                          Outside& outside) const noexcept {
     const auto enter = [&](std::uint64_t address, std::uint64_t value) {
-      regular = regular && address < above && address >= frame.sp && address % 8 == 0;
-      above = address;
       memo_.cells[--outside.cells] = {address, value};
     };
+    if (!rule.is_step() || outside.cells < 3) [[unlikely]] {
+      outside.bp_matters = false;
+      return rule.known() && rule.kind() == RuleKind::end;
+    }
     enter(outside.sp - 8, outside.pc);
     if (outside.bp_matters && rule.bp() == BpPlace::cfa_cell)
       enter(outside.sp + rule.bp_offset(), outside.bp);
     if (outside.bp_matters && rule.bp() == BpPlace::bp_cell)
       enter(frame.bp + rule.bp_offset(), outside.bp);
     if (rule.cfa() == CfaBase::bp_cell) enter(frame.bp + rule.cfa_offset(), outside.sp);
-    return regular;
+    outside.bp_matters = rule.uses_bp() || (rule.keeps_bp() && outside.bp_matters);
+    return true;
   }
 
   const InHook hook_;

@@ -6,6 +6,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 #include <memory>
@@ -81,6 +82,34 @@ TEST_CASE("equal stacks are one node, and its chain ends in the thread's group")
   CHECK(session::special_of(frames.back()) == session::SpecialFrame::thread_group);
   CHECK(session::argument_of(frames.back()) == 11);
   CHECK(capture_at(3, group_named(13)) != *nodes.begin());
+}
+
+std::uint64_t g_hook_returns_to;
+
+[[gnu::noinline]] void called_by_the_real_function() {
+  const HookScope scope;  // passed through, as a hook does
+  g_sink = g_sink + !scope.outermost();
+}
+[[gnu::noinline]] std::uint32_t hook(std::uint32_t group) {
+  const HookScope scope;
+  g_hook_returns_to = reinterpret_cast<std::uint64_t>(__builtin_return_address(0));
+  called_by_the_real_function();
+  const InHook in_hook = scope.in_hook();
+  const std::uint32_t node = capture(in_hook, thread_stacks(), group);
+  scope.leave_recorder();
+  return node;
+}
+
+TEST_CASE("a stack begins where the program called the hook") {
+  started();
+  const std::uint32_t group = group_named(43);
+  const std::vector<std::uint64_t> frames = frames_of(hook(group));
+  const ModuleRef here = module_at(kHook, g_hook_returns_to);
+  CHECK(frames[0] == session::native_frame(here.id, g_hook_returns_to - here.base, false, false));
+  const std::vector<std::uint64_t> outside = frames_of(capture_at(0, group));
+  REQUIRE(frames.size() > 5);
+  // From main() outwards, where both have the same call sites.
+  CHECK(std::equal(frames.end() - 5, frames.end(), outside.end() - 5));
 }
 
 // Captures at the end of a random path, with the thread's memo and with none: one node or two?
