@@ -34,27 +34,38 @@ bool reads_alike(const PythonOffsets& a, const PythonOffsets& b) noexcept {
          a.bytes_data == b.bytes_data;
 }
 
-template <class Layout>
-std::uint32_t links_held(const PythonMemo& memo, std::uint32_t index, const ThreadState& state,
-                         std::uint64_t& cframe) {
+// kAttached: `state` is; nothing but the memory is looked at then.
+template <class Layout, bool kAttached>
+std::uint32_t first_changed(const PythonMemo& memo, std::uint32_t index, const ThreadState& state,
+                            std::uint64_t& cframe) noexcept {
   const PythonOffsets& at = Layout::at();
-  bool cframe_holds = !have_cframe_markers(at) || memo.frames[index].marker == cframe;
+  std::uint64_t call = cframe;
+  bool call_holds = !have_cframe_markers(at) || memo.frames[index].marker == call;
   for (;; --index) {
     const PythonLink& link = memo.links[index];
     const FrameCells cells = cells_of(at, link.address);
     const std::uint64_t outer = index == 0 ? 0 : memo.links[index - 1].address;
-    if (!state.was_alive()) return kThreadDied;
+    if (!kAttached && !state.was_alive()) return kThreadDied;
     const std::uint64_t different = (cells.previous ^ outer) | (cells.code ^ link.code) |
                                     (cells.instruction ^ link.instruction) |
                                     (cells.role ^ link.role);
-    if (different != 0 || !cframe_holds) return index;
-    if (link.has_code && !(code_print(at, code_of(link.code)) == link.print)) return index;
+    if (different != 0 || !call_holds) break;
+    if (link.has_code && !(code_print(at, code_of(link.code)) == link.print)) break;
     if (index == 0) return kAllHold;
     if (have_cframe_markers(at) && leaves_call(at, cells)) {
-      cframe = outer_cframe(at, cframe);
-      cframe_holds = memo.frames[index - 1].marker == cframe;
+      call = outer_cframe(at, call);
+      call_holds = memo.frames[index - 1].marker == call;
     }
   }
+  cframe = call;
+  return index;
+}
+
+template <class Layout>
+std::uint32_t links_held(const PythonMemo& memo, std::uint32_t index, const ThreadState& state,
+                         std::uint64_t& cframe) {
+  return state.attached ? first_changed<Layout, true>(memo, index, state, cframe)
+                        : first_changed<Layout, false>(memo, index, state, cframe);
 }
 
 template <const PythonOffsets& kLayout>
