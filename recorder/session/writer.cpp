@@ -130,9 +130,10 @@ std::uint32_t Session::acquire_lane(InHook hook, std::int32_t tid, std::uint32_t
       return number;
     }
   }
+  const bool few = known - 1 <= kProbedOwners;  // then each of them
   for (u32 probe = 0; known > 1 && probe < std::min(kProbedOwners, known - 1); ++probe) {
     const u32 search = probed_lane_.fetch_add(1, std::memory_order_relaxed);
-    const u32 number = 1 + scattered(search) % (known - 1);
+    const u32 number = 1 + (few ? search : scattered(search)) % (known - 1);
     const i32 owner = lanes.at(number).owner_tid.load(std::memory_order_relaxed);
     if (owner != 0 && has_ended(pid_, owner) && take_over(number, owner)) return number;
   }
