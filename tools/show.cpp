@@ -160,14 +160,12 @@ class Page {
                "allocated", "live blocks", "allocations");
     for (std::size_t i = 0; i < kSpaceCount; ++i) {
       const auto space = static_cast<Space>(i);
-      const session::View::Totals totals = source_.recording->view().totals(space);
-      if (totals.allocated_count == 0 && source_.recording->live_bytes(space) == 0) continue;
-      fmt::print(
-          "  {:<10} {:>12} {:>12} {:>12} {:>14} {:>14}\n", name_of(space),
-          size_text(source_.recording->live_bytes(space)),
-          size_text(source_.recording->peak_bytes(space)), size_text(totals.allocated_bytes),
-          count_text(static_cast<std::uint64_t>(std::max<std::int64_t>(0, totals.live_count))),
-          count_text(totals.allocated_count));
+      const SpaceTotals totals = source_.recording->totals(space);
+      if (totals.allocated_count == 0 && totals.live_bytes == 0) continue;
+      fmt::print("  {:<10} {:>12} {:>12} {:>12} {:>14} {:>14}\n", name_of(space),
+                 size_text(totals.live_bytes), size_text(source_.recording->peak_bytes(space)),
+                 size_text(totals.allocated_bytes), count_text(totals.live_count),
+                 count_text(totals.allocated_count));
     }
     const std::uint64_t reserved =
         source_.recording->header().spaces[static_cast<std::size_t>(Space::map)].reserved_bytes;
@@ -232,13 +230,11 @@ Json spaces_json(const Recording& recording) {
   Json spaces = Json::object();
   for (std::size_t i = 0; i < kSpaceCount; ++i) {
     const auto space = static_cast<Space>(i);
-    const session::View::Totals totals = recording.view().totals(space);
+    const SpaceTotals totals = recording.totals(space);
     Json& row = spaces[std::string{name_of(space)}];
     row = {
-        {"live_bytes", recording.live_bytes(space)},
-        {"live_count", std::max<std::int64_t>(0, totals.live_count)},
-        {"peak_bytes", recording.peak_bytes(space)},
-        {"allocated_bytes", totals.allocated_bytes},
+        {"live_bytes", totals.live_bytes},           {"live_count", totals.live_count},
+        {"peak_bytes", recording.peak_bytes(space)}, {"allocated_bytes", totals.allocated_bytes},
         {"allocated_count", totals.allocated_count},
     };
     if (space == Space::map)

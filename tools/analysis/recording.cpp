@@ -97,6 +97,10 @@ const char* problem_advice(session::Problem problem) {
   }
 }
 
+std::uint64_t at_least_zero(std::int64_t sum) {
+  return static_cast<std::uint64_t>(std::max<std::int64_t>(0, sum));
+}
+
 }  // namespace
 
 Recording::Recording(const std::filesystem::path& file) : path_(file), bytes_(nullptr, &std::free) {
@@ -176,13 +180,15 @@ std::uint64_t Recording::realtime_of(std::uint64_t monotonic_ns) const {
   return header().start_realtime_ns + (monotonic_ns - header().start_monotonic_ns);
 }
 
-std::uint64_t Recording::live_bytes(Space space) const {
-  return static_cast<std::uint64_t>(std::max<std::int64_t>(0, view_.totals(space).live_bytes));
+SpaceTotals Recording::totals(Space space) const {
+  const session::View::Totals sums = view_.totals(space);
+  return {at_least_zero(sums.live_bytes), at_least_zero(sums.live_count), sums.allocated_bytes,
+          sums.allocated_count};
 }
 
 std::uint64_t Recording::peak_bytes(Space space) const {
   const std::uint64_t published = header().spaces[static_cast<std::size_t>(space)].peak_bytes;
-  return std::max(published, live_bytes(space));
+  return std::max(published, totals(space).live_bytes);
 }
 
 std::uint64_t Recording::peak_bytes() const {
@@ -190,7 +196,7 @@ std::uint64_t Recording::peak_bytes() const {
   std::uint64_t now = 0;
   for (std::size_t i = 0; i < kSpaceCount; ++i) {
     peak = std::max(peak, peak_bytes(static_cast<Space>(i)));
-    now += live_bytes(static_cast<Space>(i));
+    now += totals(static_cast<Space>(i)).live_bytes;
   }
   peak = std::max(peak, now);
   session::Point point{};

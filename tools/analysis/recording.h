@@ -26,6 +26,12 @@ struct HolderFigures {
   std::uint64_t total_bytes = 0, total_count = 0;
 };
 
+// What a space came to. Live bytes are usable bytes, allocated ones bytes asked for.
+struct SpaceTotals {
+  std::uint64_t live_bytes = 0, live_count = 0;
+  std::uint64_t allocated_bytes = 0, allocated_count = 0;
+};
+
 class Recording {
  public:
   // Throws Error with bad_input when there is no such file or no session in it.
@@ -49,7 +55,8 @@ class Recording {
   // High-water mark of the process: the highest of all points of the time line, and of now.
   std::uint64_t peak_bytes() const;
   std::uint64_t peak_bytes(Space space) const;
-  std::uint64_t live_bytes(Space space) const;
+  // Live figures are sums over threads that ran on while they were read: never below zero here.
+  SpaceTotals totals(Space space) const;
 
  private:
   std::filesystem::path path_;

@@ -88,13 +88,11 @@ Statistics statistics_of(const Recording& recording, Stacks& stacks, const Place
   statistics.estimated = recording.estimated();
   statistics.peak_bytes = recording.peak_bytes();
   for (std::size_t i = 0; i < kSpaceCount; ++i) {
-    const session::View::Totals totals = recording.view().totals(static_cast<Space>(i));
+    const SpaceTotals totals = recording.totals(static_cast<Space>(i));
     statistics.total_allocated_bytes += totals.allocated_bytes;
     statistics.total_allocations += totals.allocated_count;
-    statistics.live_bytes +=
-        static_cast<std::uint64_t>(std::max<std::int64_t>(0, totals.live_bytes));
-    statistics.live_count +=
-        static_cast<std::uint64_t>(std::max<std::int64_t>(0, totals.live_count));
+    statistics.live_bytes += totals.live_bytes;
+    statistics.live_count += totals.live_count;
   }
   std::unordered_map<PlaceId, FunctionFigures> functions;
   const std::vector<StackFigures> rows = merged(recording.holders(), stacks, At::ever);

@@ -98,7 +98,7 @@ class OwnFile {
 std::uint64_t held_bytes(const Recording& recording) {
   std::uint64_t bytes = 0;
   for (std::size_t i = 0; i < kSpaceCount; ++i)
-    bytes += recording.live_bytes(static_cast<Space>(i));
+    bytes += recording.totals(static_cast<Space>(i)).live_bytes;
   return bytes;
 }
 

@@ -15,7 +15,6 @@ using doubles::t_stack;
 
 namespace {
 
-constexpr double kMiB = 1 << 20;
 constexpr double kInterval = 512 * 1024;
 
 struct Errors {
@@ -56,7 +55,7 @@ TEST_CASE("a holder of 50 MiB of small blocks: no bias, and the spread of its sa
   for (const std::uint64_t bytes : {500u, 5000u, 50'000u}) {
     CAPTURE(bytes);
     // Half of what is allocated is let go again, and another holder's blocks come in between.
-    const auto blocks = static_cast<std::uint64_t>(50 * kMiB) / bytes;
+    const auto blocks = 50 * kMiB / bytes;
     const double held = static_cast<double>(blocks * bytes);
     Errors errors;
     for (std::uint64_t run = 0; run < 100; ++run) {

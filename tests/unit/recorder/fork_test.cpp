@@ -17,8 +17,6 @@ using session::g_session;
 
 namespace {
 
-constexpr std::uint64_t kMiB = 1 << 20;
-
 enum class Way { announced, raw_clone };
 
 // Runs `child` in a forked process; it returns nullptr, or what is wrong.

@@ -19,10 +19,6 @@ using session::g_session;
 
 namespace {
 
-constexpr std::uint64_t kMiB = 1 << 20;
-
-std::uint64_t usable(std::uint64_t bytes) { return (bytes + 24) & ~std::uint64_t{15}; }
-
 std::deque<session::Event> events_since(std::uint64_t first) {
   const session::View view = g_session.view();
   std::deque<session::Event> events;

@@ -11,6 +11,7 @@
 
 namespace oomrec::running {
 
+inline constexpr std::uint64_t kMiB = 1 << 20;
 inline const InHook kHook = OutsideHooks::in_hook();
 
 inline void need(Mode mode, std::uint64_t recording_size = 0) {
@@ -25,14 +26,16 @@ inline void need(Mode mode, std::uint64_t recording_size = 0) {
   session::g_session.remove_file(kHook);
 }
 
-// A block, known by its size; `usable` as an allocator would round it.
+// What a block takes, as an allocator would round it.
+inline std::uint64_t usable(std::uint64_t bytes) { return (bytes + 24) & ~std::uint64_t{15}; }
+
+// A block, known by its size.
 inline void allocate(std::uint64_t address, std::uint64_t bytes, Space space = Space::heap) {
-  recorder::on_allocate(kHook,
-                        {space, Api::malloc, address, bytes, (bytes + 24) & ~std::uint64_t{15}});
+  recorder::on_allocate(kHook, {space, Api::malloc, address, bytes, usable(bytes)});
 }
 inline recorder::Released release(std::uint64_t address, std::uint64_t bytes,
                                   Space space = Space::heap) {
-  return recorder::on_free(kHook, space, Api::free, address, (bytes + 24) & ~std::uint64_t{15});
+  return recorder::on_free(kHook, space, Api::free, address, usable(bytes));
 }
 
 // Invariant of exact mode: live entries of a space = Σ live_count of its holders, bytes likewise;
