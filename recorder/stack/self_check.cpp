@@ -68,11 +68,11 @@ struct Unwinder {
 };
 static_assert(sizeof(Unwinder) <= sizeof(ThreadStacks::unwinder));
 
-// From the hook's caller on: what is further in is ours.
-bool find_start(Unwinder& unwinder, const Registers& at) noexcept {
+// What is further in is ours.
+bool find(Unwinder& unwinder, const NativeFrame& first) noexcept {
   constexpr unsigned kFramesBelow = 64;
   for (unsigned i = 0; i < kFramesBelow; ++i) {
-    if (unwinder.value_of(UNW_REG_IP) == at.pc && unwinder.value_of(UNW_REG_SP) == at.sp)
+    if (unwinder.value_of(UNW_REG_IP) == first.pc && unwinder.value_of(UNW_REG_SP) == first.sp)
       return true;
     if (unw_step(&unwinder.cursor) <= 0) return false;
   }
@@ -83,13 +83,17 @@ void check_by_libunwind(InHook hook, const Registers& at, ThreadStacks& thread,
                         const NativeStack& stack) noexcept {
   if (!has_room_for_libunwind(stack_bounds(hook, thread, at.sp)))
     return count(g_counts->oracle_ends);
+  const std::uint32_t first = at.exact ? 1 : 0;  // a walk that begins here: libunwind is further in
+  if (stack.count <= first) return count(g_counts->oracle_ends);
   Unwinder& unwinder = *reinterpret_cast<Unwinder*>(thread.unwinder);
   unw_getcontext(&unwinder.context);
-  if (unw_init_local(&unwinder.cursor, &unwinder.context) != 0 || !find_start(unwinder, at)) {
-    return report_difference(hook, "libunwind does not find the caller of the hook", 0, at.pc, 0);
+  if (unw_init_local(&unwinder.cursor, &unwinder.context) != 0 ||
+      !find(unwinder, stack.frames[first])) {
+    return report_difference(hook, "libunwind does not find where the walk begins", first,
+                             stack.frames[first].pc, 0);
   }
   count(g_counts->oracle_stacks);
-  for (std::uint32_t i = 0; i < stack.count; ++i) {
+  for (std::uint32_t i = first; i < stack.count; ++i) {
     const NativeFrame& ours = stack.frames[i];
     if (ours.guessed) return count(g_counts->oracle_ends);
     const std::uint64_t pc = unwinder.value_of(UNW_REG_IP);
