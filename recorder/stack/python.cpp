@@ -66,7 +66,7 @@ class ChainWalk {
   PythonStack stack() noexcept {
     while (frame_ != 0) {
       const std::uint32_t met = place_of(memo_, frame_);
-      const bool is_met = met < memo_.count && memo_.links[met].address == frame_;
+      const bool is_met = met < memo_.count && memo_.link(met).address == frame_;
       if (is_met) {
         std::uint64_t cframe = cframe_;
         const std::uint32_t changed = g_interpreter.links_held(memo_, met, state_, cframe);
@@ -74,7 +74,7 @@ class ChainWalk {
         if (changed == kAllHold) return join(met);
         if (!take(met, changed)) return truncated();
         cframe_ = cframe;
-        if (!add(&memo_.links[changed], memo_.frames[changed].word)) return end_early();
+        if (!add(&memo_.link(changed), memo_.frames[changed].word)) return end_early();
       } else if (!add(nullptr, 0)) {
         return end_early();
       }
@@ -123,16 +123,16 @@ class ChainWalk {
   // Links of the memo that are what they were, inside of one that is not: `first` to before `end`.
   bool take(std::uint32_t first, std::uint32_t end) noexcept {
     for (std::uint32_t i = first; i != end; --i) {
-      frame_ = memo_.links[i].address;
-      if (!has_room_for(memo_.links[i].role)) return false;
-      memo_.fresh_links[fresh_] = memo_.links[i];
+      frame_ = memo_.link(i).address;
+      if (!has_room_for(memo_.link(i).role)) return false;
+      memo_.fresh_links[fresh_] = memo_.link(i);
       append(memo_.frames[i].word, memo_.frames[i].marker);
     }
-    frame_ = end == kAllHold ? 0 : memo_.links[end].address;
+    frame_ = end == kAllHold ? 0 : memo_.link(end).address;
     return true;
   }
 
-  bool has_room_for(std::uint8_t role) const noexcept {
+  bool has_room_for(std::uint32_t role) const noexcept {
     return fresh_ != kPythonLinks && (shown_ != session::kMaxFrames || is_shim_owner(role));
   }
 
@@ -186,7 +186,7 @@ class ChainWalk {
   std::uint32_t keep_fresh(std::uint32_t kept) noexcept {
     std::uint32_t shown = kept == 0 ? 0 : memo_.frames[kept - 1].shown;
     while (fresh_ != 0) {
-      const PythonLink& link = memo_.links[kept] = memo_.fresh_links[--fresh_];
+      const PythonLink& link = memo_.link(kept) = memo_.fresh_links[--fresh_];
       PythonFrame& frame = memo_.frames[kept] = memo_.fresh_frames[fresh_];
       frame.shown = shown += frame.word != 0;
       place_of(memo_, link.address) = static_cast<std::uint16_t>(kept++);

@@ -39,26 +39,28 @@ template <class Layout, bool kAttached>
 std::uint32_t first_changed(const PythonMemo& memo, std::uint32_t index, const ThreadState& state,
                             std::uint64_t& cframe) noexcept {
   const PythonOffsets& at = Layout::at();
+  const PythonLink* const outermost = &memo.link(0);
+  const PythonLink* link = outermost + index;
+  const PythonFrame* frame = memo.frames + index;
   std::uint64_t call = cframe;
-  bool call_holds = !have_cframe_markers(at) || memo.frames[index].marker == call;
-  for (;; --index) {
-    const PythonLink& link = memo.links[index];
-    const FrameCells cells = cells_of(at, link.address);
-    const std::uint64_t outer = index == 0 ? 0 : memo.links[index - 1].address;
+  bool call_holds = !have_cframe_markers(at) || frame->marker == call;
+  for (;; --link, --frame) {
+    const FrameCells cells = cells_of(at, link->address);
     if (!kAttached && !state.was_alive()) return kThreadDied;
-    const std::uint64_t different = (cells.previous ^ outer) | (cells.code ^ link.code) |
-                                    (cells.instruction ^ link.instruction) |
-                                    (cells.role ^ link.role);
+    const std::uint64_t outer = link[-1].address;
+    const std::uint64_t different = (cells.previous ^ outer) | (cells.code ^ link->code) |
+                                    (cells.instruction ^ link->instruction) |
+                                    (cells.role ^ link->role);
     if (different != 0 || !call_holds) break;
-    if (link.has_code && !(code_print(at, code_of(link.code)) == link.print)) break;
-    if (index == 0) return kAllHold;
+    if (link->has_code && !(code_print(at, code_of(link->code)) == link->print)) break;
+    if (link == outermost) return kAllHold;
     if (have_cframe_markers(at) && leaves_call(at, cells)) {
       call = outer_cframe(at, call);
-      call_holds = memo.frames[index - 1].marker == call;
+      call_holds = frame[-1].marker == call;
     }
   }
   cframe = call;
-  return index;
+  return static_cast<std::uint32_t>(link - outermost);
 }
 
 template <class Layout>

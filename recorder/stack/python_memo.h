@@ -29,8 +29,8 @@ struct alignas(64) PythonLink {
   std::uint64_t code;         // as the frame has it: in some versions with tag bits
   std::uint64_t instruction;  // index or address
   CodePrint print;
-  std::uint8_t role;  // owner or entry flag, where the version has them
-  bool has_code;      // `code` is a code object, whose print must still be `print`
+  std::uint32_t role;  // owner or entry flag, where the version has them
+  bool has_code;       // `code` is a code object, whose print must still be `print`
 };
 static_assert(sizeof(PythonLink) == 64);
 
@@ -47,12 +47,15 @@ inline constexpr std::uint32_t kPythonLinks = 2 * session::kMaxFrames;  // each 
 struct PythonMemo {
   static constexpr std::uint32_t kPlaces = 64;
 
-  std::uint32_t count;            // of links that the next walk may meet; 0: none remembered
-  std::uint16_t places[kPlaces];  // where a frame's address may be in `links`: a hint
-  PythonLink links[kPythonLinks];
+  std::uint32_t count;                 // of links that the next walk may meet; 0: none remembered
+  std::uint16_t places[kPlaces];       // where a frame's address may be among the links: a hint
+  PythonLink chain[1 + kPythonLinks];  // the first is what the outermost link leads to: nothing
   PythonFrame frames[kPythonLinks];
   PythonLink fresh_links[kPythonLinks];  // of the walk under way, innermost first
   PythonFrame fresh_frames[kPythonLinks];
+
+  PythonLink& link(std::uint32_t index) noexcept { return chain[1 + index]; }
+  const PythonLink& link(std::uint32_t index) const noexcept { return chain[1 + index]; }
 };
 
 struct PythonStack {

@@ -42,7 +42,7 @@ struct FrameCells {
   std::uint64_t previous;     // address of the next frame outwards; 0: this is the outermost
   std::uint64_t code;         // its code object's address, in some versions with tag bits
   std::uint64_t instruction;  // index or address
-  std::uint8_t role;          // owner or entry flag, where the version has them
+  std::uint32_t role;         // owner or entry flag, where the version has them
 };
 
 [[gnu::always_inline]] inline FrameCells cells_of(const PythonOffsets& at,

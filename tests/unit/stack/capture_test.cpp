@@ -42,7 +42,7 @@ void started() {
 }
 
 ThreadStacks& thread_stacks() {
-  static thread_local auto* mine = static_cast<ThreadStacks*>(std::calloc(1, sizeof(ThreadStacks)));
+  static thread_local auto* mine = new ThreadStacks{};
   return *mine;
 }
 
