@@ -22,16 +22,16 @@ struct ThreadState {
 inline ThreadState thread_state() noexcept {
   const Interpreter& python = g_interpreter;
   const bool attached_is_ours = python.version_hex >= 0x030c0000;
-  void* const attached = python.attached_state();
-  // An attached state may run on another thread than the one that made it (sub-interpreters), so
-  // its thread id is not asked.
-  if (attached_is_ours && attached != nullptr) {
-    return {reinterpret_cast<std::uint64_t>(attached), true};
+  if (attached_is_ours) {
+    // It may run on another thread than the one that made it (sub-interpreters), so its thread id
+    // is not asked.
+    void* const attached = python.attached_state();
+    if (attached != nullptr) return {reinterpret_cast<std::uint64_t>(attached), true};
   }
   void* const own = python.own_state();
   if (own == nullptr) return {0, false};
   const auto state = reinterpret_cast<std::uint64_t>(own);
-  if (own == attached) return {state, true};
+  if (!attached_is_ours && own == python.attached_state()) return {state, true};
   if (python.is_finalizing() != 0) return {0, false};
   const bool stale = load<std::uint64_t>(state + python.at.thread_id) != pthread_self();
   return {stale ? 0 : state, false};
