@@ -16,7 +16,7 @@ namespace oomrec {
 template <class T>
 inline void add_own(std::atomic<T>& word, T delta) noexcept {
   static_assert(sizeof(T) == 8);
-  asm volatile("addq %1, %0" : "+m"(word) : "r"(delta) : "cc");
+  asm volatile("addq %1, %0" : "+m"(word) : "er"(delta) : "cc");
 }
 
 // A word that any thread writes; unlocked while the process has only one.

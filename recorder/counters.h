@@ -59,15 +59,20 @@ inline void count_quietly(ThreadState& thread, Space space, const Delta& delta) 
   add_own(thread.unpublished[at], delta.live_bytes());
 }
 
+// Once its share is large enough.
+inline void maybe_publish(InHook hook, ThreadState& thread, Space space) noexcept {
+  const std::int64_t share =
+      thread.unpublished[static_cast<std::size_t>(space)].load(std::memory_order_relaxed);
+  constexpr auto kShare = static_cast<std::int64_t>(kPublishBytes);
+  if (share >= kShare || share <= -kShare) [[unlikely]]
+    publish(hook, thread, space);
+}
+
 inline void count(InHook hook, ThreadState* thread, Space space, const Delta& delta) noexcept {
   if (thread == nullptr) [[unlikely]]
     return count_unlaned(space, delta);
   count_quietly(*thread, space, delta);
-  const std::int64_t share =
-      thread->unpublished[static_cast<std::size_t>(space)].load(std::memory_order_relaxed);
-  constexpr auto kShare = static_cast<std::int64_t>(kPublishBytes);
-  if (share >= kShare || share <= -kShare) [[unlikely]]
-    publish(hook, *thread, space);
+  maybe_publish(hook, *thread, space);
 }
 
 // Tallies by size and by API: of the events that are recorded, weighted.

@@ -189,7 +189,7 @@ Released on_free(InHook hook, Space space, Api api, std::uint64_t address,
   ThreadState* const thread = current_thread(hook);
   released.address = address;
   released.usable_bytes = usable_bytes;
-  if (g_state.may_be_recorded(address)) [[unlikely]]
+  if (exact() || g_state.may_be_recorded(address)) [[unlikely]]
     forget_block(hook, thread, space, api, released);
   count(hook, thread, space, {0, 0, 1, 0, released.usable_bytes});
   return released;

@@ -40,6 +40,9 @@ class HookScope {
   HookScope(const HookScope&) = delete;
   HookScope& operator=(const HookScope&) = delete;
 
+  // True when no hook is entered on this thread: a scope made now will be outermost().
+  static bool idle() noexcept { return t_state == HookState::idle; }
+
   // True when the program itself made this call. A call that is not outermost is passed on and gets
   // no stack; see interrupted_recorder().
   bool outermost() const noexcept { return before_ == HookState::idle; }

@@ -1,8 +1,9 @@
 // Which small blocks are recorded, and how many they stand for.
 //
 // Sample points lie on the stream of allocated bytes as a Poisson process with a mean distance of
-// `interval` bytes; a block with a point in it is taken. Its chance is p = 1 −
-// exp(−bytes/interval), so it counts 1/p times: as an integer, floor(1/p + u) with u uniform in [0,
+// `interval` bytes; a block with a point in it is taken. A block counts as one byte longer than it
+// is, so that empty ones are seen too. Its chance is p = 1 − exp(−(bytes + 1)/interval), and it
+// counts 1/p times: as an integer, floor(1/p + u) with u uniform in [0,
 // 1), which is unbiased. The process has no memory, so the next distance is drawn afresh from the
 // block's end, and a thread's first distance is drawn too: a full one would never sample threads
 // that allocate little. Own logarithm and exponential: libm may not be there, and must not set
@@ -51,13 +52,21 @@ class Sampler {
 
   // One subtraction for most blocks. True: the block holds a sample point; ask weight().
   bool take(std::uint64_t bytes) noexcept {
-    return (countdown_ -= static_cast<std::int64_t>(bytes | (bytes == 0))) < 0;
+    return (countdown_ -= static_cast<std::int64_t>(bytes + 1)) < 0;
+  }
+
+  // The same question where a yes will be asked again, of take(): a no counts, a yes does not.
+  bool passes(std::uint64_t bytes) noexcept {
+    const std::int64_t left = countdown_ - static_cast<std::int64_t>(bytes + 1);
+    if (left < 0) return false;
+    countdown_ = left;
+    return true;
   }
 
   // How many blocks the one just taken stands for; draws the way to the next.
   std::uint32_t weight(std::uint64_t bytes, std::uint64_t interval) noexcept {
     countdown_ = distance(interval);
-    const double x = static_cast<double>(bytes | (bytes == 0)) / static_cast<double>(interval);
+    const double x = static_cast<double>(bytes + 1) / static_cast<double>(interval);
     return static_cast<std::uint32_t>(1 / one_minus_exp(x) + uniform());
   }
 

@@ -54,10 +54,10 @@ struct State {
   live::BlockHash blocks;        // all others
   live::RangeTable ranges{holders};
 
-  // False: no block at `address` is recorded, and none is the parent's.
+  // In sampled mode, where most blocks are not recorded. False: this one is not, nor was it the
+  // parent's.
   bool may_be_recorded(std::uint64_t address) const noexcept {
-    return mode.load(std::memory_order_relaxed) == Mode::exact || blocks.may_hold(address) ||
-           inherited_holder != 0 || small_blocks.used();
+    return blocks.may_hold(address) || inherited_holder != 0 || small_blocks.used();
   }
 
   limit::SoftLimit limit;

@@ -73,6 +73,8 @@ ThreadState* state_of(InHook hook, std::uint32_t lane) noexcept {
   }
   state = static_cast<ThreadState*>(system::map_private(sizeof(ThreadState)));
   if (state == nullptr) return nullptr;
+  // A fork's child that nobody told finds no state that is quick (quick.h).
+  system::call(SYS_madvise, state, sizeof(ThreadState), MADV_WIPEONFORK);
   state->lane = &g_session.lanes.at(lane);
   state->ring = g_session.ring(lane);
   state->sums.use(*state->lane, g_session.sums(lane));
@@ -117,12 +119,20 @@ ThreadState* find_thread(InHook hook) noexcept {
   state->context_depth = 0;
   state->roots[0] = group;
   state->events_to_clock = 0;
+  state->quick = is_quick();
   state->time_ms = static_cast<std::uint32_t>((now - g_state.start_ns) / 1'000'000);
   state->sampler.start(seed(tid), g_state.interval_bytes.load(std::memory_order_relaxed));
   t_thread = state;
   append_event(*state, EventKind::mark, Space::heap, Api::none, 0, 0, 0);  // the lane's new owner
   fold_unlaned(hook, *state);
   return state;
+}
+
+bool is_quick() noexcept {
+  constexpr std::int64_t kFarBytes = 1 << 20;
+  if (exact() || phase() != Phase::active) return false;
+  const auto limit = static_cast<std::int64_t>(g_state.limit.bytes());
+  return limit <= 0 || live_bytes(nullptr) < limit - kFarBytes;
 }
 
 void append_event(ThreadState& thread, EventKind kind, Space space, Api api, std::uint64_t address,

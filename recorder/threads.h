@@ -2,7 +2,8 @@
 //
 // One for each lane, in private mapped memory; a thread gets one at its first event and finds it by
 // a thread-local pointer. The lane of a dead thread is taken over by the next one, counters and
-// all. A pointer from before a fork is recognized by its generation and never followed.
+// all. A pointer from before a fork is recognized by its generation, or leads to a state that the
+// kernel has wiped.
 //
 // Group of a thread: "main" for the process' first thread; else its name without digits, as it was
 // at its first event (ThreadPoolExecutor-0_3 → ThreadPoolExecutor-_).
@@ -25,6 +26,7 @@ struct ThreadState {
   session::Lane* lane;
   session::Event* ring;  // nullptr: none
   std::uint64_t ring_mask;
+  bool quick;  // the way of quick.h is open
   Sampler sampler;
   std::atomic<std::int64_t> unpublished[session::kLaneSpaces];  // atomic: signal handlers add too
   std::uint32_t thread;                                         // entry in `threads`
@@ -65,6 +67,9 @@ ThreadState* thread_for(InHook, std::uint64_t bytes) noexcept;
 inline ThreadState* known_thread() noexcept {
   return t_generation == g_state.generation->load(std::memory_order_relaxed) ? t_thread : nullptr;
 }
+
+// Whether most events of a thread need no more than quick.h does.
+bool is_quick() noexcept;
 
 // Writes one event to the thread's ring.
 void append_event(ThreadState&, EventKind, Space, Api, std::uint64_t address, std::uint64_t bytes,

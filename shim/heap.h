@@ -10,6 +10,7 @@
 #include <cstdint>
 
 #include "recorder/hook_scope.h"
+#include "recorder/quick.h"
 #include "recorder/recorder.h"
 #include "recorder/vocabulary.h"
 #include "shim/next.h"
@@ -56,11 +57,11 @@ bool is_part_of_new(std::uint64_t bytes) noexcept;
 extern constinit bool g_glibc_chunks;
 
 inline std::uint64_t usable_bytes(void* block) noexcept {
-  if (g_glibc_chunks) {
-    constexpr std::uint64_t kMapped = 2;
+  if (g_glibc_chunks) [[likely]] {
+    constexpr std::uint64_t kMapped = 2;  // such a chunk has 16 bytes of its own, others 8
     constexpr std::uint64_t kFlags = 7;
     const std::uint64_t word = static_cast<const std::uint64_t*>(block)[-1];
-    return (word & ~kFlags) - ((word & kMapped) != 0 ? 16 : 8);
+    return (word & ~kFlags) - 8 - (word & kMapped) * 4;
   }
   return g_next.malloc_usable_size(block);
 }
@@ -68,7 +69,8 @@ inline std::uint64_t usable_bytes(void* block) noexcept {
 // What is alike in all functions that return a new block. `real` makes the call, `failed` tells a
 // lack of memory from misuse.
 template <class Real, class Failed>
-void* observe_allocation(Api api, std::uint64_t bytes, Real real, Failed failed) noexcept {
+[[gnu::noinline]] void* observe_allocation_fully(Api api, std::uint64_t bytes, Real real,
+                                                 Failed failed) noexcept {
   const Watch watch = watched(api);
   if (watch == Watch::off) {
     g_entered_unwatched = true;
@@ -99,10 +101,28 @@ void* observe_allocation(Api api, std::uint64_t bytes, Real real, Failed failed)
   return block;
 }
 
+// The same; most calls are over soon.
+template <class Real, class Failed>
+[[gnu::always_inline]] inline void* observe_allocation(Api api, std::uint64_t bytes, Real real,
+                                                       Failed failed) noexcept {
+  recorder::ThreadState* const thread = recorder::quick_thread();
+  if (thread == nullptr || watched(api) != Watch::on || !HookScope::idle() ||
+      !recorder::passes_quickly(*thread, bytes)) [[unlikely]]
+    return observe_allocation_fully(api, bytes, real, failed);
+  const HookScope scope;
+  void* const block = real();
+  if (block == nullptr) [[unlikely]] {
+    if (bytes != 0 && failed()) report_refusal(scope.in_hook(), api, bytes, false);
+    return nullptr;
+  }
+  recorder::count_quick_allocation(scope.in_hook(), *thread, bytes, usable_bytes(block));
+  return block;
+}
+
 // What is alike in all functions that give a block back: recorded before `real`, because another
 // thread may have the address at once.
 template <class Real>
-void observe_release(Api api, void* block, Real real) noexcept {
+[[gnu::noinline]] void observe_release_fully(Api api, void* block, Real real) noexcept {
   const Watch watch = watched(api);
   if (watch == Watch::off || block == nullptr) return real();
   if (watch == Watch::on_and_new_may_be_pending) report_pending_new();
@@ -114,6 +134,18 @@ void observe_release(Api api, void* block, Real real) noexcept {
   } else if (scope.interrupted_recorder()) {
     recorder::count_free(Space::heap, usable_bytes(block));
   }
+  real();
+}
+
+template <class Real>
+[[gnu::always_inline]] inline void observe_release(Api api, void* block, Real real) noexcept {
+  recorder::ThreadState* const thread = recorder::quick_thread();
+  if (thread == nullptr || block == nullptr || watched(api) != Watch::on || !HookScope::idle() ||
+      recorder::may_be_recorded(block)) [[unlikely]]
+    return observe_release_fully(api, block, real);
+  const HookScope scope;
+  recorder::count_quick_release(scope.in_hook(), *thread, usable_bytes(block));
+  scope.leave_recorder();
   real();
 }
 

@@ -9,14 +9,15 @@
 #include <type_traits>
 
 namespace oomrec::shim {
+
+constexpr std::size_t kBootstrapAlignment = 16;
+alignas(kBootstrapAlignment) constinit std::byte g_bootstrap[kBootstrapBytes];
+
 namespace {
 
 // --- Blocks for the loader while it looks our functions up
 // ----------------------------------------
 
-constexpr std::size_t kBootstrapBytes = 32 * 1024;
-constexpr std::size_t kBootstrapAlignment = 16;
-alignas(kBootstrapAlignment) constinit std::byte g_bootstrap[kBootstrapBytes];
 constinit std::atomic<std::size_t> g_bootstrap_used{0};
 
 void* bootstrap_block(std::size_t alignment, std::size_t n) noexcept {
@@ -119,11 +120,6 @@ bool is_absent(const void* function) noexcept {
   OOMREC_NEXT_FUNCTIONS(X)
 #undef X
   return false;
-}
-
-bool is_bootstrap_block(const void* block) noexcept {
-  return static_cast<std::size_t>(static_cast<const std::byte*>(block) - g_bootstrap) <
-         kBootstrapBytes;
 }
 
 }  // namespace oomrec::shim

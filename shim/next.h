@@ -31,7 +31,12 @@ void resolve_next() noexcept;
 // Whether the next library has this function at all, or only our stand-in (ENOSYS).
 bool is_absent(const void* function) noexcept;
 
-bool is_bootstrap_block(const void* block) noexcept;
+inline constexpr std::size_t kBootstrapBytes = 32 * 1024;
+extern constinit std::byte g_bootstrap[kBootstrapBytes];
+inline bool is_bootstrap_block(const void* block) noexcept {
+  return static_cast<std::size_t>(static_cast<const std::byte*>(block) - g_bootstrap) <
+         kBootstrapBytes;
+}
 
 }  // namespace oomrec::shim
 

@@ -61,7 +61,7 @@ bool BlockHash::insert(InHook hook, const Block& block, Block& replaced) noexcep
     return false;
   }
   store(entry, block);
-  note(hash);
+  note(block.address);
   return true;
 }
 
@@ -77,7 +77,7 @@ bool BlockHash::remove(InHook, std::uint64_t address, Block& removed) noexcept {
   entry.address.store(0, std::memory_order_relaxed);
   entry.reserved = shard.free_slot;
   shard.free_slot = slot;
-  unnote(hash);
+  unnote(address);
   return true;
 }
 
@@ -91,8 +91,8 @@ void BlockHash::forget(InHook hook) noexcept {
 }
 
 // Several shards share a place, so the lock of one is not enough.
-void BlockHash::note(std::uint64_t hash) noexcept {
-  auto& place = filter_[filter_place(hash)];
+void BlockHash::note(std::uint64_t address) noexcept {
+  auto& place = filter_[filter_place(address)];
   std::uint8_t seen = place.load(std::memory_order_relaxed);
   while (seen != kSaturated &&
          !place.compare_exchange_weak(seen, static_cast<std::uint8_t>(seen + 1),
@@ -100,8 +100,8 @@ void BlockHash::note(std::uint64_t hash) noexcept {
   }
 }
 
-void BlockHash::unnote(std::uint64_t hash) noexcept {
-  auto& place = filter_[filter_place(hash)];
+void BlockHash::unnote(std::uint64_t address) noexcept {
+  auto& place = filter_[filter_place(address)];
   std::uint8_t seen = place.load(std::memory_order_relaxed);
   while (seen != kSaturated && seen != 0 &&
          !place.compare_exchange_weak(seen, static_cast<std::uint8_t>(seen - 1),

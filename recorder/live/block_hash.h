@@ -38,7 +38,7 @@ class BlockHash {
 
   // False: surely no block is recorded at `address`.
   bool may_hold(std::uint64_t address) const noexcept {
-    return filter_[filter_place(mix(address))].load(std::memory_order_relaxed) != 0;
+    return filter_[filter_place(address)].load(std::memory_order_relaxed) != 0;
   }
 
   // The session is gone.
@@ -52,10 +52,12 @@ class BlockHash {
     Index<Outgrown::unmap> index;
   };
 
-  static std::uint64_t filter_place(std::uint64_t hash) noexcept { return hash >> 49; }
+  static std::uint64_t filter_place(std::uint64_t address) noexcept {
+    return address * 0x9e3779b97f4a7c15ULL >> 49;
+  }
   Shard& shard_of(std::uint64_t hash) noexcept { return shards_[(hash >> 32) % kShards]; }
-  void note(std::uint64_t hash) noexcept;
-  void unnote(std::uint64_t hash) noexcept;
+  void note(std::uint64_t address) noexcept;
+  void unnote(std::uint64_t address) noexcept;
 
   Shard shards_[kShards];
   // How many blocks hash to a place; once at 255 it stays there.
