@@ -228,8 +228,7 @@ void on_failure(InHook hook, const Request& request, int error, bool by_us) noex
   const std::uint32_t entry = remember(hook, refusal, first);
   if (thread != nullptr) {
     maybe_read_clock(hook, *thread);
-    append_event(*thread, EventKind::fail, request.space, request.api, entry, request.bytes,
-                 refusal.node);
+    append_event(*thread, EventKind::fail, request.api, entry, request.bytes, refusal.node);
   }
   if (first && !request.probe && entry != 0) write_bundle(hook, cause_of(entry, by_us), false);
 }

@@ -124,8 +124,7 @@ void remove(InHook hook, Released& released) noexcept {
     sample_coarser();
   }
   tally(thread, block.api, block.bytes, share.weight, true);
-  append_event(thread, EventKind::allocate, block.space, block.api, block.address, block.bytes,
-               node);
+  append_event(thread, EventKind::allocate, block.api, block.address, block.bytes, node);
 }
 
 // Nobody recorded this block. In a fork's child it may be the parent's.
@@ -147,7 +146,7 @@ void let_go_inherited(InHook hook, Space space, std::uint64_t usable_bytes) noex
   if (thread == nullptr || (released.weight == 0 && !exact())) return;
   maybe_read_clock(hook, *thread);
   tally(*thread, api, released.bytes, released.weight != 0 ? released.weight : 1, false);
-  append_event(*thread, EventKind::free, space, api, released.address, released.bytes, 0);
+  append_event(*thread, EventKind::free, api, released.address, released.bytes, 0);
 }
 
 }  // namespace

@@ -73,8 +73,8 @@ void on_map(InHook hook, const Mapping& mapping) noexcept {
                g_state.ranges.map(hook, mapping.address, mapping.bytes, kind, anonymous(mapping),
                                   from.holder, birth_s(from), false));
   if (from.thread != nullptr) {
-    append_event(*from.thread, EventKind::map, Space::map, mapping.api, mapping.address,
-                 mapping.bytes, from.node);
+    append_event(*from.thread, EventKind::map, mapping.api, mapping.address, mapping.bytes,
+                 from.node);
   }
 }
 
@@ -84,7 +84,7 @@ void on_unmap(InHook hook, Api api, std::uint64_t address, std::uint64_t bytes) 
   count_change(hook, from, api, g_state.ranges.unmap(hook, address, bytes));
   if (from.thread == nullptr) return;
   maybe_read_clock(hook, *from.thread);
-  append_event(*from.thread, EventKind::unmap, Space::map, api, address, bytes, 0);
+  append_event(*from.thread, EventKind::unmap, api, address, bytes, 0);
 }
 
 void on_remap(InHook hook, std::uint64_t old_address, std::uint64_t old_bytes,
@@ -100,10 +100,8 @@ void on_remap(InHook hook, std::uint64_t old_address, std::uint64_t old_bytes,
                                                 new_bytes, from.holder, birth_s(from)));
   if (from.thread == nullptr) return;
   if (!old_stays)
-    append_event(*from.thread, EventKind::unmap, Space::map, Api::mremap, old_address, old_bytes,
-                 0);
-  append_event(*from.thread, EventKind::remap, Space::map, Api::mremap, new_address, new_bytes,
-               from.node);
+    append_event(*from.thread, EventKind::unmap, Api::mremap, old_address, old_bytes, 0);
+  append_event(*from.thread, EventKind::remap, Api::mremap, new_address, new_bytes, from.node);
 }
 
 void on_protect(InHook hook, std::uint64_t address, std::uint64_t bytes, int protection) noexcept {
@@ -118,8 +116,7 @@ void on_protect(InHook hook, std::uint64_t address, std::uint64_t bytes, int pro
       g_state.ranges.protect(hook, address, bytes, protection, from.holder, birth_s(from)));
   if (from.thread == nullptr) return;
   const EventKind kind = newly != 0 ? EventKind::map : EventKind::unmap;
-  append_event(*from.thread, kind, Space::map, Api::mprotect, address, newly != 0 ? newly : bytes,
-               from.node);
+  append_event(*from.thread, kind, Api::mprotect, address, newly != 0 ? newly : bytes, from.node);
 }
 
 void on_break(InHook hook, Api api, std::uint64_t old_break, std::uint64_t new_break) noexcept {
@@ -133,7 +130,7 @@ void on_break(InHook hook, Api api, std::uint64_t old_break, std::uint64_t new_b
                g_state.ranges.map(hook, low, high - low, RangeKind::counted, true, from.holder,
                                   birth_s(from), true));
   if (from.thread != nullptr) {
-    append_event(*from.thread, EventKind::map, Space::map, api, low, high - low, from.node);
+    append_event(*from.thread, EventKind::map, api, low, high - low, from.node);
   }
 }
 

@@ -1,8 +1,9 @@
 // The way of most events of the heap in sampled mode: they change this thread's totals and nothing
 // else. Inlined in the hooks; every other event takes the way of recorder.h, which decides again.
 //
-// Whether a thread may take it is in its state, looked at whenever the thread tells the totals. There a
-// limit counts as far away as long as a MiB is left; and a fork wipes the state (threads.h).
+// Whether a thread may take it is in its state, looked at whenever the thread tells the totals.
+// There a limit counts as far away as long as a MiB is left; and a fork wipes the state
+// (threads.h).
 //
 // An allocation is asked about before the real call and counted after it, a release is counted
 // before the real call, as in recorder.h.
@@ -19,7 +20,8 @@ inline ThreadState* quick_thread() noexcept {
   return t_thread != nullptr && t_thread->quick ? t_thread : nullptr;
 }
 
-// Whether a block of `bytes` is neither large nor sampled. A no will be asked again, by the other way.
+// Whether a block of `bytes` is neither large nor sampled. A no will be asked again, by the other
+// way.
 inline bool passes_quickly(ThreadState& thread, std::uint64_t bytes) noexcept {
   return bytes < g_state.large_bytes.load(std::memory_order_relaxed) &&
          thread.sampler.passes(bytes);

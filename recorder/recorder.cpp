@@ -1,7 +1,7 @@
 // What is told to the recorder beside allocations: children, limits, labels, modules.
 //
-// Events of the ring beyond what the names say: `mark` with api `none` is the lane's new owner,
-// with api `fork` a child that was waited for (address: its pid, bytes: its wait status).
+// An event `mark` with api `fork` is a child that was waited for (address: its pid, bytes: its wait
+// status).
 #include "recorder/recorder.h"
 
 #include "recorder/session/writer.h"
@@ -19,7 +19,7 @@ void on_child_status(InHook hook, int pid, int wait_status) noexcept {
   ThreadState* const thread = current_thread(hook);
   if (thread == nullptr) return;
   maybe_read_clock(hook, *thread);
-  append_event(*thread, EventKind::mark, Space::heap, Api::fork, static_cast<std::uint64_t>(pid),
+  append_event(*thread, EventKind::mark, Api::fork, static_cast<std::uint64_t>(pid),
                static_cast<std::uint32_t>(wait_status), 0);
 }
 

@@ -14,7 +14,6 @@
 
 namespace oomrec::recorder {
 
-using session::Event;
 using session::g_session;
 using session::SpecialFrame;
 
@@ -76,9 +75,8 @@ ThreadState* state_of(InHook hook, std::uint32_t lane) noexcept {
   // A fork's child that nobody told finds no state that is quick (quick.h).
   system::call(SYS_madvise, state, sizeof(ThreadState), MADV_WIPEONFORK);
   state->lane = &g_session.lanes.at(lane);
-  state->ring = g_session.ring(lane);
+  state->ring.use(*state->lane, g_session.ring(lane));
   state->sums.use(*state->lane, g_session.sums(lane));
-  state->ring_mask = state->lane->ring_slots == 0 ? 0 : state->lane->ring_slots - 1;
   g_threads.by_lane[lane].store(state, std::memory_order_release);
   return state;
 }
@@ -123,7 +121,6 @@ ThreadState* find_thread(InHook hook) noexcept {
   state->time_ms = static_cast<std::uint32_t>((now - g_state.start_ns) / 1'000'000);
   state->sampler.start(seed(tid), g_state.interval_bytes.load(std::memory_order_relaxed));
   t_thread = state;
-  append_event(*state, EventKind::mark, Space::heap, Api::none, 0, 0, 0);  // the lane's new owner
   fold_unlaned(hook, *state);
   return state;
 }
@@ -133,25 +130,6 @@ bool is_quick() noexcept {
   if (exact() || phase() != Phase::active) return false;
   const auto limit = static_cast<std::int64_t>(g_state.limit.bytes());
   return limit <= 0 || live_bytes(nullptr) < limit - kFarBytes;
-}
-
-void append_event(ThreadState& thread, EventKind kind, Space space, Api api, std::uint64_t address,
-                  std::uint64_t bytes, std::uint32_t node) noexcept {
-  if (thread.ring == nullptr) return;
-  const std::uint64_t number = thread.lane->ring_next.load(std::memory_order_relaxed);
-  Event& slot = thread.ring[number & thread.ring_mask];
-  slot.sequence.store(0, std::memory_order_relaxed);
-  std::atomic_thread_fence(std::memory_order_release);
-  slot.time_ms = thread.time_ms;
-  slot.address = address;
-  slot.bytes = bytes;
-  slot.stack = node;
-  slot.thread = static_cast<std::uint16_t>(thread.thread);
-  slot.kind_space =
-      static_cast<std::uint8_t>(static_cast<unsigned>(kind) | static_cast<unsigned>(space) << 4);
-  slot.api = static_cast<std::uint8_t>(api);
-  slot.sequence.store(static_cast<std::uint32_t>(number + 1), std::memory_order_release);
-  thread.lane->ring_next.store(number + 1, std::memory_order_release);
 }
 
 std::uint32_t root_node(InHook hook, std::uint32_t parent, SpecialFrame what,

@@ -24,8 +24,7 @@ inline constexpr std::uint32_t kMaxContexts = 16;
 
 struct ThreadState {
   session::Lane* lane;
-  session::Event* ring;  // nullptr: none
-  std::uint64_t ring_mask;
+  session::RingWriter ring;
   bool quick;  // the way of quick.h is open
   Sampler sampler;
   std::atomic<std::int64_t> unpublished[session::kLaneSpaces];  // atomic: signal handlers add too
@@ -72,8 +71,10 @@ inline ThreadState* known_thread() noexcept {
 bool is_quick() noexcept;
 
 // Writes one event to the thread's ring.
-void append_event(ThreadState&, EventKind, Space, Api, std::uint64_t address, std::uint64_t bytes,
-                  std::uint32_t node) noexcept;
+inline void append_event(ThreadState& thread, EventKind kind, Api api, std::uint64_t address,
+                         std::uint64_t bytes, std::uint32_t node) noexcept {
+  thread.ring.append(thread.time_ms, thread.thread, kind, api, address, bytes, node);
+}
 
 // The node of a named root below `parent` (0: a group), interned once. 0: no room.
 std::uint32_t root_node(InHook, std::uint32_t parent, session::SpecialFrame,

@@ -78,6 +78,11 @@ constexpr std::string_view name_of(LimitKind v) noexcept { return name_of(kLimit
 constexpr std::string_view name_of(Mode v) noexcept { return name_of(kModeNames, v); }
 constexpr std::string_view name_of(Api v) noexcept { return name_of(kApiNames, v); }
 
+// The space that calls of a function change; for those that change none, the heap.
+constexpr Space space_of(Api api) noexcept {
+  return api >= Api::mmap && api <= Api::shmdt ? Space::map : Space::heap;
+}
+
 inline constexpr std::size_t kSpaceCount = kSpaceNames.size();
 inline constexpr std::size_t kApiCount = kApiNames.size();
 

@@ -22,14 +22,8 @@ constexpr bool on_host(Space space) noexcept {
   return space == Space::heap || space == Space::map || space == Space::cuda_host ||
          space == Space::hip_host;
 }
-constexpr EventKind kind_of_event(const Event& event) noexcept {
-  return static_cast<EventKind>(event.kind_space & 15);
-}
-constexpr Space space_of_event(const Event& event) noexcept {
-  return static_cast<Space>(event.kind_space >> 4);
-}
 std::int64_t change_of(const Event& event) noexcept {
-  switch (kind_of_event(event)) {
+  switch (event.kind) {
     case EventKind::allocate:
     case EventKind::map:
       return static_cast<std::int64_t>(event.bytes);
@@ -93,7 +87,7 @@ bool Events::load(std::uint32_t lane, std::uint64_t number, Event& event) noexce
 
 // The refusal that this bundle is about comes last, from its own record; nothing comes after it.
 bool Events::listed(const Event& event) const noexcept {
-  const EventKind kind = kind_of_event(event);
+  const EventKind kind = event.kind;
   if (kind == EventKind::none || kind == EventKind::mark) return false;
   if (job_.cause.failure == 0) return true;
   if (kind == EventKind::fail && event.address == job_.cause.failure) return false;
@@ -149,7 +143,7 @@ void Events::pick() noexcept {
     const auto lane = static_cast<std::uint32_t>(heap[heap_size - 1]);
     picked[picked_++] = pack(lane, numbers[lane]);
     if (load(lane, numbers[lane], event))
-      allocated_[on_host(space_of_event(event))] -= change_of(event);
+      allocated_[on_host(space_of(event.api))] -= change_of(event);
     if (previous(lane, numbers[lane], event)) {
       heap[heap_size - 1] = std::uint64_t{event.time_ms} << 32 | lane;
       std::push_heap(heap, heap + heap_size);
@@ -177,12 +171,12 @@ void Events::write_common(JsonWriter& json, std::uint64_t time_ns, std::string_v
 }
 
 void Events::write_event(JsonWriter& json, const Event& event) noexcept {
-  const EventKind kind = kind_of_event(event);
-  const Space space = space_of_event(event);
+  const EventKind kind = event.kind;
   const bool failed = kind == EventKind::fail;
   const bool released = kind == EventKind::free || kind == EventKind::unmap;
   Failure failure{};
   if (failed) view_.read(TableId::failures, event.address, failure);
+  const Space space = failed ? static_cast<Space>(failure.space) : space_of(event.api);
   session::Thread thread{};
   view_.read(TableId::threads, event.thread, thread);
   allocated_[on_host(space)] += change_of(event);
@@ -201,7 +195,7 @@ void Events::write_event(JsonWriter& json, const Event& event) noexcept {
   event.stack == 0 ? json.null() : json.number(event.stack);
   json.key("thread");
   thread.tid == 0 ? json.null() : json.signed_number(thread.tid);
-  json.key("api").string(name_of(static_cast<Api>(event.api)));
+  json.key("api").string(name_of(event.api));
   json.key("result").string_or_null(failed ? error_name(failure.error) : "ok");
   json.end_object();
 }

@@ -115,7 +115,7 @@ void Recording::place_table(TableId id) noexcept {
 // 0 where there is no ring, or none to be copied.
 std::uint64_t Recording::ring_bytes(const Lane& lane) const noexcept {
   if (reduction_ != Reduction::none || lane.ring_offset == 0) return 0;
-  const std::uint64_t bytes = std::uint64_t{lane.ring_slots} * sizeof(session::Event);
+  const std::uint64_t bytes = std::uint64_t{lane.ring_slots} * sizeof(session::Slot);
   return view_.bytes().at(lane.ring_offset, bytes) == nullptr ? 0 : bytes;
 }
 

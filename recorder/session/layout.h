@@ -200,7 +200,7 @@ static_assert(kApiCount <= kLaneApis && kSpaceCount <= kLaneSpaces);
 struct Lane {
   Atomic<i32> owner_tid;  // 0: nobody's
   Atomic<u32> thread;     // entry in `threads`
-  u64 ring_offset;        // in the file: ring_slots × Event
+  u64 ring_offset;        // in the file: ring_slots × Slot
   u32 ring_slots;         // a power of two; 0: no ring
   u32 reserved;
   Atomic<u64> ring_next;  // number of the next event of this lane
@@ -210,25 +210,19 @@ struct Lane {
   u64 sums_offset;         // in the file: sums × HolderSum
   u32 sums;                // a power of two; 0: none
   Atomic<u32> sums_epoch;  // SpaceTotals::peak_epoch of the heap during which they were made
+  Atomic<u64> stamps;      // so many of the ring's events so far say only when the others were
 };
 static_assert(offsetof(Lane, ring_offset) == 8 && offsetof(Lane, ring_next) == 24 &&
               offsetof(Lane, spaces) == 32 &&
               offsetof(Lane, sums_offset) == 32 + 48 * 12 + 16 * 96 &&
-              sizeof(Lane) == offsetof(Lane, sums_offset) + 16);
+              sizeof(Lane) == offsetof(Lane, sums_offset) + 24);
 
-// One event. `sequence` is 0 while the slot is written and stored last (release): the low 32 bits
-// of 1 + its number in the lane. A reader skips a slot whose sequence is not the one it expects.
-struct Event {
-  Atomic<u32> sequence;
-  u32 time_ms;    // since start
-  u64 address;    // fail: entry in `failures`; remap: the new address
-  u64 bytes;      // as asked for (free: as recorded, 0 if unknown)
-  u32 stack;      // node; 0: unknown (a free). remap: see `mark` events
-  u16 thread;     // low bits of the entry in `threads`
-  u8 kind_space;  // EventKind in bits 0–3, Space in bits 4–7
-  u8 api;         // Api
+// One event, in two words: ring.h says what is in them.
+struct Slot {
+  Atomic<u64> first;
+  Atomic<u64> second;
 };
-static_assert(sizeof(Event) == 32 && offsetof(Event, address) == 8 && offsetof(Event, stack) == 24);
+static_assert(sizeof(Slot) == 16);
 
 // --- Failures -----------------------------------------------------------------------------------
 

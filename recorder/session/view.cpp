@@ -2,6 +2,8 @@
 
 #include <pthread.h>
 
+#include <algorithm>
+
 #include "recorder/system/files.h"
 
 namespace oomrec::session {
@@ -130,23 +132,47 @@ std::string_view View::string(StringId id) const noexcept {
   return {reinterpret_cast<const char*>(text), bytes};
 }
 
+bool View::slot_at(const Lane& lane, u64 number, Event& out) const noexcept {
+  const u64 mask = lane.ring_slots - 1;
+  const std::byte* const from =
+      bytes_.at(lane.ring_offset + (number & mask) * sizeof(Slot), sizeof(Slot));
+  if (from == nullptr) return false;
+  const u64 first = load(from);
+  const u64 second = load(from + sizeof(u64));
+  keep_order();
+  if (first != load(from)) return false;
+  const u64 lap = lap_of(number, mask);
+  out = unpacked_event(first, second, lap);
+  return first >> 58 == lap && second >> 58 == lap;
+}
+
 bool View::event(const Lane& lane, std::uint64_t number, Event& out) const noexcept {
   const u32 slots = lane.ring_slots;
   if (problem_ != Problem::none || slots == 0 || slots > kMaxRingSlots ||
       !std::has_single_bit(slots) || lane.ring_offset % 8 != 0 || lane.ring_offset < kHeaderBytes ||
-      lane.ring_offset > bytes_.total) {
+      lane.ring_offset > bytes_.total || !slot_at(lane, number, out) ||
+      out.kind == EventKind::none) {
     return false;
   }
-  const u64 offset = lane.ring_offset + (number & (slots - 1)) * sizeof(Event);
-  const std::byte* const from = bytes_.at(offset, sizeof(Event));
-  if (from == nullptr) return false;
-  const auto* const slot = reinterpret_cast<const Event*>(from);
-  const auto expected = static_cast<u32>(number + 1);
-  if (expected == 0 || slot->sequence.load(std::memory_order_acquire) != expected) return false;
-  std::memcpy(static_cast<void*>(&out), from, sizeof(Event));
-  keep_order();
-  return slot->sequence.load(std::memory_order_relaxed) == expected &&
-         out.sequence.load(std::memory_order_relaxed) == expected;
+  bool size_is_known = out.bytes != kSizeElsewhere;
+  const u64 oldest = number & ~u64{std::min(slots, kStampEvents) - 1};
+  u64 at = number;
+  Event before = out;
+  while (!before.is_stamp()) {
+    if (at == oldest) return false;
+    if (!slot_at(lane, --at, before)) continue;  // torn: its writer died in it
+    if (size_is_known || before.kind != EventKind::none) continue;
+    out.bytes = before.address;
+    size_is_known = true;
+  }
+  if (!size_is_known) {  // a stamp came between
+    Event size;
+    if (at == 0 || !slot_at(lane, at - 1, size) || size.kind != EventKind::none) return false;
+    out.bytes = size.address;
+  }
+  out.time_ms = static_cast<u32>(before.address);
+  out.thread = static_cast<u32>(before.address >> 32);
+  return true;
 }
 
 bool View::holder(std::uint64_t index, Holder& out) const noexcept {

@@ -15,6 +15,7 @@
 
 #include "recorder/session/chunks.h"
 #include "recorder/session/layout.h"
+#include "recorder/session/ring.h"
 #include "recorder/session/small_block.h"
 
 namespace oomrec::session {
@@ -102,7 +103,8 @@ class View {
   // The string `id`; empty when absent or damaged. Points into the session.
   std::string_view string(StringId id) const noexcept;
 
-  // Event `number` of a lane, when its slot still holds it and it is whole.
+  // Event `number` of a lane, when its slot still holds it, it is whole, and its stamp is known.
+  // Cost: up to kStampEvents slots are looked at.
   bool event(const Lane& lane, std::uint64_t number, Event& out) const noexcept;
 
   // Walks a stack innermost first: calls visit(frame_word) for each frame, at most kMaxFrames + 8
@@ -138,6 +140,7 @@ class View {
   };
   LaneSums sums_of(std::uint64_t lane) const noexcept;
   static bool sum_at(const LaneSums&, std::uint32_t at, HolderSum& out) noexcept;
+  bool slot_at(const Lane&, std::uint64_t number, Event& out) const noexcept;
   const std::byte* words_of(std::uint64_t index, SidePage& page) const noexcept;
   static std::uint64_t load_word(const std::byte* at) noexcept;
 

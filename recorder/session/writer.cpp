@@ -20,8 +20,8 @@ namespace {
 using system::call;
 
 constexpr u32 kThreadRingSlots = 256;
-constexpr u32 kMainRingSlots = 2048;
-constexpr u32 kExactMainRingSlots = 8192;
+constexpr u32 kMainRingSlots = 4096;
+constexpr u32 kExactMainRingSlots = 16384;
 constexpr u32 kThreadSums = 128;  // of exact mode: one page
 constexpr u32 kMainSums = 1024;
 constexpr u32 kProbedOwners = 8;
@@ -100,7 +100,7 @@ StringId Session::add_string(InHook hook, std::string_view text) noexcept {
 }
 
 bool Session::add_ring(InHook hook, Lane& lane, std::uint32_t slots) noexcept {
-  const u64 bytes = u64{slots} * sizeof(Event);
+  const u64 bytes = u64{slots} * sizeof(Slot);
   const u64 offset = arena.take(hook, bytes);
   if (offset == 0 || !arena.populate(hook, offset, bytes)) return false;
   lane.ring_offset = offset;
@@ -153,9 +153,9 @@ void Session::release_lane(InHook, std::uint32_t lane) noexcept {
   if (active_ && lane != 0) lanes.at(lane).owner_tid.store(0, std::memory_order_release);
 }
 
-Event* Session::ring(std::uint32_t lane) noexcept {
+Slot* Session::ring(std::uint32_t lane) noexcept {
   const Lane& entry = lanes.at(lane);
-  return entry.ring_slots == 0 ? nullptr : reinterpret_cast<Event*>(arena.at(entry.ring_offset));
+  return entry.ring_slots == 0 ? nullptr : reinterpret_cast<Slot*>(arena.at(entry.ring_offset));
 }
 
 HolderSum* Session::sums(std::uint32_t lane) noexcept {

@@ -72,7 +72,7 @@ class Session {
   // 0: none to be had. Probes a few owners with tgkill.
   std::uint32_t acquire_lane(InHook, std::int32_t tid, std::uint32_t thread) noexcept;
   void release_lane(InHook, std::uint32_t lane) noexcept;
-  Event* ring(std::uint32_t lane) noexcept;  // of Lane::ring_slots; nullptr when the lane has none
+  Slot* ring(std::uint32_t lane) noexcept;  // of Lane::ring_slots; nullptr when the lane has none
   HolderSum* sums(std::uint32_t lane) noexcept;  // of Lane::sums; nullptr when the lane has none
 
   Arena arena;

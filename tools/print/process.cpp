@@ -34,7 +34,7 @@ std::uint64_t events_of(const session::View& view) {
   std::uint64_t events = 0;
   session::Lane lane{};
   for (std::uint64_t i = 1; i < view.count(TableId::lanes); ++i) {
-    if (view.read(TableId::lanes, i, lane)) events += lane.ring_next;
+    if (view.read(TableId::lanes, i, lane)) events += lane.ring_next - lane.stamps;
   }
   return events;
 }

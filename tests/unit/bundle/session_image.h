@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstring>
+#include <map>
 #include <memory>
 #include <string_view>
 #include <vector>
@@ -118,7 +119,7 @@ class SessionImage {
   }
 
   Lane& lane(u32 thread, u32 slots) {
-    const u64 ring = take(u64{slots} * sizeof(Event));
+    const u64 ring = take(u64{slots} * sizeof(Slot));
     Lane& l = add<Lane>(TableId::lanes);
     l.thread = thread;
     l.ring_offset = ring;
@@ -126,20 +127,12 @@ class SessionImage {
     return l;
   }
 
-  Event& event(Lane& lane, EventKind kind, u32 time_ms, u64 address, u64 bytes, u32 stack) {
-    const u64 number = lane.ring_next;
-    Event& e = *reinterpret_cast<Event*>(bytes_.data() + lane.ring_offset +
-                                         (number & (lane.ring_slots - 1)) * sizeof(Event));
-    e.time_ms = time_ms;
-    e.address = address;
-    e.bytes = bytes;
-    e.stack = stack;
-    e.thread = static_cast<u16>(lane.thread.load());
-    e.kind_space = static_cast<u8>(static_cast<u8>(kind) | static_cast<u8>(Space::heap) << 4);
-    e.api = static_cast<u8>(kind == EventKind::free ? Api::free : Api::malloc);
-    e.sequence = static_cast<u32>(number + 1);
-    lane.ring_next = number + 1;
-    return e;
+  void event(Lane& lane, EventKind kind, u32 time_ms, u64 address, u64 bytes, u32 stack) {
+    RingWriter& ring = rings_[&lane];
+    if (lane.ring_next == 0)
+      ring.use(lane, reinterpret_cast<Slot*>(bytes_.data() + lane.ring_offset));
+    ring.append(time_ms, lane.thread, kind, kind == EventKind::free ? Api::free : Api::malloc,
+                address, bytes, stack);
   }
 
  private:
@@ -173,6 +166,7 @@ class SessionImage {
   }
 
   std::vector<std::byte> bytes_;
+  std::map<const Lane*, RingWriter> rings_;
   u64 end_;
 };
 

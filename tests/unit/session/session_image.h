@@ -7,6 +7,7 @@
 
 #include <cstring>
 #include <initializer_list>
+#include <map>
 #include <string_view>
 #include <vector>
 
@@ -132,7 +133,7 @@ class SessionImage {
   }
 
   u32 lane(u32 ring_slots) {
-    const u64 offset = ring_slots == 0 ? 0 : take(u64{ring_slots} * sizeof(Event));
+    const u64 offset = ring_slots == 0 ? 0 : take(u64{ring_slots} * sizeof(Slot));
     return add<Lane>([&](Lane& lane) {
       lane.owner_tid = 4242;
       lane.ring_offset = offset;
@@ -147,22 +148,15 @@ class SessionImage {
     counters.allocated_bytes += bytes;
     counters.usable_allocated_bytes += bytes;
     ++counters.allocated_count;
-    const u64 number = lane.ring_next++;
-    Event& slot = event(lane_number, number);
-    slot.time_ms = static_cast<u32>(number);
-    slot.address = address;
-    slot.bytes = bytes;
-    slot.stack = stack;
-    slot.kind_space =
-        static_cast<u8>(static_cast<u32>(EventKind::allocate) | static_cast<u32>(space) << 4);
-    slot.api = static_cast<u8>(Api::malloc);
-    slot.sequence = static_cast<u32>(number + 1);
+    RingWriter& ring = rings_[lane_number];
+    ring.use(lane, reinterpret_cast<Slot*>(data() + lane.ring_offset));
+    ring.append(7, 0, EventKind::allocate, Api::malloc, address, bytes, stack);
   }
 
   // The slot of event `number` of a lane.
-  Event& event(u32 lane_number, u64 number) {
+  Slot& slot(u32 lane_number, u64 number) {
     const Lane& lane = at<Lane>(lane_number);
-    return reinterpret_cast<Event*>(data() + lane.ring_offset)[number % lane.ring_slots];
+    return reinterpret_cast<Slot*>(data() + lane.ring_offset)[number % lane.ring_slots];
   }
 
   TableDirectory& directory(TableId table) { return header().tables[static_cast<u32>(table)]; }
@@ -193,10 +187,11 @@ class SessionImage {
   }
 
   std::vector<u64> words_;
+  std::map<u32, RingWriter> rings_;
 };
 
 // A session with one lane whose events are allocations of these sizes.
-inline SessionImage session_with_blocks(std::initializer_list<u64> sizes, u32 ring_slots = 8) {
+inline SessionImage session_with_blocks(std::initializer_list<u64> sizes, u32 ring_slots = 32) {
   SessionImage image;
   const u32 lane = image.lane(ring_slots);
   u64 address = 0x1000;

@@ -48,7 +48,7 @@ std::vector<u64> sizes_of_events(const View& view) {
   Event event{};
   REQUIRE(view.read(TableId::lanes, 1, lane));
   for (u64 number = 0; number < lane.ring_next; ++number) {
-    if (view.event(lane, number, event)) sizes.push_back(event.bytes);
+    if (view.event(lane, number, event) && !event.is_stamp()) sizes.push_back(event.bytes);
   }
   return sizes;
 }
@@ -122,15 +122,52 @@ TEST_CASE("entries lie where the chunks' arithmetic says, for every size of entr
 
 TEST_CASE("a ring holds the latest events") {
   const SessionImage image = session_with_blocks({11, 13, 17, 19, 23, 29}, 4);
-  CHECK(sizes_of_events(image.view()) == std::vector<u64>{17, 19, 23, 29});
+  CHECK(sizes_of_events(image.view()) == std::vector<u64>{19, 23, 29});  // and their stamp
 }
 
 TEST_CASE("a writer killed inside a slot costs that one event") {
   SessionImage image = session_with_blocks({101, 211, 307});
-  SUBCASE("while it wrote the body") { image.event(1, 1).sequence = 0; }
-  SUBCASE("before it touched last lap's slot") { image.event(1, 1).sequence -= 8; }
+  SUBCASE("after its second word") { image.slot(1, 2).first = 0; }
+  SUBCASE("before it touched last lap's slot") {
+    constexpr u64 kLap = u64{1} << 58;
+    image.slot(1, 2).first -= kLap;
+    image.slot(1, 2).second -= kLap;
+  }
 
   CHECK(sizes_of_events(image.view()) == std::vector<u64>{101, 307});
+}
+
+TEST_CASE("an event says when it was and whose, whatever is between it and its stamp") {
+  SessionImage image;
+  const u32 lane_number = image.lane(16384);
+  RingWriter ring;
+  Lane& lane = image.at<Lane>(lane_number);
+  ring.use(lane, reinterpret_cast<Slot*>(image.data() + lane.ring_offset));
+  constexpr u64 kTiB = u64{1} << 40;
+  constexpr u32 kEvents = 10'000;  // stamps of all kinds fall on every place
+  const auto bytes_of = [](u32 i) { return i % 5 == 0 ? kTiB + i : i; };
+  for (u32 i = 0; i < kEvents; ++i)
+    ring.append(i / 7, 70'000 + i / 90, EventKind::map, Api::mmap, 0x7fff'0000'0000 + i,
+                bytes_of(i), i);
+  u32 next = 0, stamps = 0;
+  Event event;
+  for (u64 number = 0; number < lane.ring_next; ++number) {
+    if (!image.view().event(lane, number, event)) continue;
+    if (event.is_stamp()) {
+      ++stamps;
+      continue;
+    }
+    CHECK(event.address == 0x7fff'0000'0000 + next);
+    CHECK(event.bytes == bytes_of(next));
+    CHECK(event.time_ms == next / 7);
+    CHECK(event.thread == ((70'000 + next / 90) & 0xffff));
+    CHECK(event.stack == next);
+    CHECK(event.api == Api::mmap);
+    ++next;
+  }
+  CHECK(next == kEvents);
+  CHECK(stamps == lane.stamps);
+  CHECK(stamps >= 3);
 }
 
 TEST_CASE("a slot of a live block that is being changed reads as free") {
@@ -249,7 +286,7 @@ TEST_CASE("a forged session yields less, and no more than that") {
     CHECK_FALSE(image.view().event(lane, 9, event));
     lane.ring_slots = 1u << 31;
     CHECK_FALSE(image.view().event(lane, 9, event));
-    lane.ring_slots = 8;
+    lane.ring_slots = 32;
     for (const u64 offset : {u64{0}, ring + 1, image.size(), ~u64{0} - 7}) {
       lane.ring_offset = offset;
       CHECK_FALSE(image.view().event(lane, 9, event));

@@ -159,7 +159,7 @@ TEST_CASE("a lane goes from a thread that ended to the next one") {
   const auto session = session_in(scratch.path());
   const u32 main_lane = session->acquire_lane(kHook, getpid(), 1);
   REQUIRE(main_lane == 1);
-  CHECK(session->lanes.at(1).ring_slots == 2048);
+  CHECK(session->lanes.at(1).ring_slots == 4096);
   REQUIRE(session->ring(1) != nullptr);
 
   u32 first = 0, second = 0, third = 0;
