@@ -158,6 +158,7 @@ std::uint32_t root_node(InHook hook, std::uint32_t parent, SpecialFrame what,
 }
 
 void forget_threads(InHook) noexcept {
+  t_thread = nullptr;  // the child's only thread
   for (auto& state : g_threads.by_lane) {
     if (ThreadState* const mapped = state.exchange(nullptr))
       system::unmap(mapped, sizeof(ThreadState));
