@@ -14,6 +14,7 @@ namespace oomrec {
 
 class InHook {
   friend class HookScope;
+  friend class QuickScope;
   friend class OutsideHooks;
   InHook() noexcept {}
 };
@@ -67,6 +68,8 @@ class HookScope {
   void leave_recorder() const noexcept { t_state = real_; }
 
  private:
+  friend class QuickScope;
+
   // initial-exec: the first access must not allocate, nor one during the thread's TLS destructors.
   [[gnu::tls_model("initial-exec")]] static inline constinit thread_local HookState t_state =
       HookState::idle;
@@ -74,6 +77,22 @@ class HookScope {
       nullptr;
   const HookState before_;
   const HookState real_;
+};
+
+// The same for an outermost call that changes totals and no more, made where HookScope::idle(): it
+// does not say where stacks begin, and none may be captured in it.
+class QuickScope {
+ public:
+  QuickScope() noexcept { HookScope::t_state = HookState::real; }
+  ~QuickScope() { HookScope::t_state = HookState::idle; }
+  QuickScope(const QuickScope&) = delete;
+  QuickScope& operator=(const QuickScope&) = delete;
+
+  InHook in_hook() const noexcept {
+    HookScope::t_state = HookState::recorder;
+    return {};
+  }
+  void leave_recorder() const noexcept { HookScope::t_state = HookState::real; }
 };
 
 // The same functions called where no hook is active: by the tools, by unit tests, and by the

@@ -77,7 +77,7 @@ void* observe_reallocation(Api api, void* block, std::uint64_t bytes, Real real)
 #define X(name, parameters, arguments, bytes, may_be_invalid)    \
   OOMREC_HOOK(void*, name, parameters) {                         \
     return observe_allocation(                                   \
-        Api::name, bytes, [&] { return g_next.name arguments; }, \
+        Api::name, bytes, [=] { return g_next.name arguments; }, \
         [] { return !(may_be_invalid) || errno != EINVAL; });    \
   }
 OOMREC_HEAP_ALLOCATORS(X)
@@ -92,7 +92,7 @@ OOMREC_HEAP_REALLOCATORS(X)
 
 OOMREC_HOOK(void, free, (void* block)) {
   if (is_bootstrap_block(block)) return;
-  observe_release(Api::free, block, [&] { g_next.free(block); });
+  observe_release(Api::free, block, [=] { g_next.free(block); });
 }
 
 OOMREC_HOOK(int, posix_memalign, (void** block, size_t alignment, size_t n)) {

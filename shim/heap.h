@@ -49,6 +49,9 @@ void report_pending_new() noexcept;
 // A refused request of the heap, unless the `operator new` around it has reported it already.
 void report_refusal(InHook, Api, std::uint64_t bytes, bool by_us) noexcept;
 
+// The same outside of a scope.
+[[gnu::cold]] void report_unforeseen_refusal(Api, std::uint64_t bytes) noexcept;
+
 // Whether a mapping of so many bytes is made by an allocator's own `operator new` that is at work
 // on this thread: then it is part of that call.
 bool is_part_of_new(std::uint64_t bytes) noexcept;
@@ -67,7 +70,8 @@ inline std::uint64_t usable_bytes(void* block) noexcept {
 }
 
 // What is alike in all functions that return a new block. `real` makes the call, `failed` tells a
-// lack of memory from misuse.
+// lack of memory from misuse. Both hold copies of what they need: then the hook can end in a jump
+// to here, and a stack that begins at this function's caller needs no step out of the hook.
 template <class Real, class Failed>
 [[gnu::noinline]] void* observe_allocation_fully(Api api, std::uint64_t bytes, Real real,
                                                  Failed failed) noexcept {
@@ -109,14 +113,15 @@ template <class Real, class Failed>
   if (thread == nullptr || watched(api) != Watch::on || !HookScope::idle() ||
       !recorder::passes_quickly(*thread, bytes)) [[unlikely]]
     return observe_allocation_fully(api, bytes, real, failed);
-  const HookScope scope;
-  void* const block = real();
-  if (block == nullptr) [[unlikely]] {
-    if (bytes != 0 && failed()) report_refusal(scope.in_hook(), api, bytes, false);
-    return nullptr;
+  {
+    const QuickScope scope;
+    if (void* const block = real(); block != nullptr) [[likely]] {
+      recorder::count_quick_allocation(scope.in_hook(), *thread, bytes, usable_bytes(block));
+      return block;
+    }
   }
-  recorder::count_quick_allocation(scope.in_hook(), *thread, bytes, usable_bytes(block));
-  return block;
+  if (bytes != 0 && failed()) report_unforeseen_refusal(api, bytes);
+  return nullptr;
 }
 
 // What is alike in all functions that give a block back: recorded before `real`, because another
@@ -143,7 +148,7 @@ template <class Real>
   if (thread == nullptr || block == nullptr || watched(api) != Watch::on || !HookScope::idle() ||
       recorder::may_be_recorded(block)) [[unlikely]]
     return observe_release_fully(api, block, real);
-  const HookScope scope;
+  const QuickScope scope;
   recorder::count_quick_release(scope.in_hook(), *thread, usable_bytes(block));
   scope.leave_recorder();
   real();

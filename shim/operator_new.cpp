@@ -182,6 +182,11 @@ void report_refusal(InHook hook, Api api, std::uint64_t bytes, bool by_us) noexc
   recorder::on_failure(hook, {Space::heap, api, bytes}, ENOMEM, by_us);
 }
 
+void report_unforeseen_refusal(Api api, std::uint64_t bytes) noexcept {
+  const HookScope scope;
+  report_refusal(scope.in_hook(), api, bytes, false);
+}
+
 bool start_operator_new(const void* allocator) noexcept {
 #define X(symbol, ...) look_up(g_operators.symbol, #symbol, allocator);
   OOMREC_NEW_OPERATORS(X)
