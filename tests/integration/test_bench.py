@@ -22,13 +22,19 @@ def bench(plain, build_dir):
     return run
 
 
+def valid_results(run, out):
+    """What the run left in results.json, which must be as its schema says."""
+    assert run.exit_code == 0, str(run)
+    results = json.loads((out / "results.json").read_text())
+    schema = Path(__file__).parent / "schemas" / "bench.json"
+    jsonschema.validate(results, json.loads(schema.read_text()))
+    return results
+
+
 def test_a_quick_run_measures_every_row(bench, tmp_path):
     run = bench("--quick", "--only", "micro", "--without-peers", "--out", tmp_path / "out")
 
-    assert run.exit_code == 0, str(run)
-    results = json.loads((tmp_path / "out" / "results.json").read_text())
-    schema = Path(__file__).parent / "schemas" / "bench.json"
-    jsonschema.validate(results, json.loads(schema.read_text()))
+    results = valid_results(run, tmp_path / "out")
     assert [workload["name"] for workload in results["workloads"]] == MICRO
     for workload in results["workloads"]:
         assert set(workload["results"]) == {"none", "sampled", "exact"}
@@ -45,10 +51,7 @@ def test_a_quick_run_measures_every_row(bench, tmp_path):
 def test_reading_is_measured_by_itself(bench, tmp_path):
     run = bench("--quick", "--only", "reading", "--without-peers", "--out", tmp_path / "out")
 
-    assert run.exit_code == 0, str(run)
-    results = json.loads((tmp_path / "out" / "results.json").read_text())
-    schema = Path(__file__).parent / "schemas" / "bench.json"
-    jsonschema.validate(results, json.loads(schema.read_text()))
+    results = valid_results(run, tmp_path / "out")
     assert results["workloads"] == []
     of_stacks = [row for row in results["reading"] if row["recording"] == "131,072 distinct stacks"]
     assert [row["command"] for row in of_stacks] == ["stats", "show", "tree", "tree --top-down"]
