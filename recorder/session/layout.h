@@ -116,6 +116,10 @@ struct HolderSum {
   Atomic<u64> allocated_bytes;
   Atomic<u64> freed_bytes;
   Atomic<u64> counts;  // blocks allocated in the high half, freed in the low
+
+  u64 allocated_count() const noexcept { return counts >> 32; }
+  u64 live_bytes() const noexcept { return allocated_bytes - freed_bytes; }  // wraps below zero
+  u64 live_count() const noexcept { return allocated_count() - (counts & 0xffff'ffff); }
 };
 static_assert(sizeof(HolderSum) == 32 && offsetof(HolderSum, allocated_bytes) == 8 &&
               offsetof(HolderSum, counts) == 24);

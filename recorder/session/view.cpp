@@ -191,15 +191,13 @@ bool View::holder(std::uint64_t index, Holder& out) const noexcept {
     HolderSum sum;
     if (sums.count == 0 || !sum_at(sums, out.node & (sums.count - 1), sum) || sum.holder != index)
       continue;
-    const u64 live_bytes = sum.allocated_bytes - sum.freed_bytes;
-    const u64 live_count = (sum.counts >> 32) - (sum.counts & 0xffff'ffff);
-    add(out.live_bytes, live_bytes);
-    add(out.live_count, live_count);
+    add(out.live_bytes, sum.live_bytes());
+    add(out.live_count, sum.live_count());
     add(out.total_bytes, sum.allocated_bytes);
-    add(out.total_count, sum.counts >> 32);
+    add(out.total_count, sum.allocated_count());
     if (!sums.in_peak) continue;
-    add(out.peak_bytes, live_bytes);
-    add(out.peak_count, live_count);
+    add(out.peak_bytes, sum.live_bytes());
+    add(out.peak_count, sum.live_count());
   }
   return true;
 }

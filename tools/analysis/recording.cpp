@@ -150,14 +150,13 @@ std::vector<HolderFigures> Recording::holders() const {
     const std::uint64_t number = sum.holder;
     if (number >= count || row_of[number] == count) return;
     HolderFigures& row = rows[row_of[number]];
-    const std::uint64_t allocated = sum.counts >> 32, freed = sum.counts & 0xffff'ffff;
-    row.live_bytes += sum.allocated_bytes - sum.freed_bytes;
-    row.live_count += allocated - freed;
+    row.live_bytes += sum.live_bytes();
+    row.live_count += sum.live_count();
     row.total_bytes += sum.allocated_bytes;
-    row.total_count += allocated;
+    row.total_count += sum.allocated_count();
     if (!in_peak) return;
-    row.peak_bytes += sum.allocated_bytes - sum.freed_bytes;
-    row.peak_count += allocated - freed;
+    row.peak_bytes += sum.live_bytes();
+    row.peak_count += sum.live_count();
   });
   return rows;
 }
