@@ -46,7 +46,7 @@ struct Failures {
   limit::Ceilings evidence;
   std::uint64_t evidence_ns = 0;
 
-  std::atomic<bool> writing{false};  // a bundle; guards `rate`
+  std::atomic<bool> writing{false};  // a bundle
   BundleRate rate;
   std::atomic<bool> open_outcome{false};   // the last bundle's: what becomes of the process
   std::atomic<std::uint32_t> reported{0};  // the entry that was reported, but is in no bundle
@@ -298,7 +298,7 @@ void forget_failures(InHook) noexcept {
   g_failures.entries = 0;
   g_failures.last = {};
   g_failures.evidence_ns = 0;
-  g_failures.rate = {};
+  g_failures.rate.forget();
   g_failures.open_outcome.store(false, std::memory_order_relaxed);
   g_failures.reported.store(0, std::memory_order_relaxed);
 }
