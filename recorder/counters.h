@@ -11,6 +11,7 @@
 #include <cstdint>
 
 #include "recorder/atomics.h"
+#include "recorder/hand_over.h"
 #include "recorder/state.h"
 #include "recorder/threads.h"
 
@@ -66,6 +67,7 @@ inline void maybe_publish(InHook hook, ThreadState& thread, Space space) noexcep
   constexpr auto kShare = static_cast<std::int64_t>(kPublishBytes);
   if (share >= kShare || share <= -kShare) [[unlikely]]
     publish(hook, thread, space);
+  leave(&thread);
 }
 
 inline void count(InHook hook, ThreadState* thread, Space space, const Delta& delta) noexcept {

@@ -2,6 +2,7 @@
 
 #include "recorder/bundle/bundle.h"
 #include "recorder/counters.h"
+#include "recorder/hand_over.h"
 #include "recorder/limit/ceilings.h"
 #include "recorder/process.h"
 #include "recorder/system/files.h"
@@ -231,6 +232,7 @@ void on_failure(InHook hook, const Request& request, int error, bool by_us) noex
     append_event(*thread, EventKind::fail, request.api, entry, request.bytes, refusal.node);
   }
   if (first && !request.probe && entry != 0) write_bundle(hook, cause_of(entry, by_us), false);
+  if (thread != nullptr) leave(thread);
 }
 
 bool dump(InHook hook, std::string_view reason) noexcept {

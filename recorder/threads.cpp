@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "recorder/counters.h"
+#include "recorder/hand_over.h"
 #include "recorder/recorder.h"
 #include "recorder/session/view.h"
 #include "recorder/system/files.h"
@@ -67,6 +68,7 @@ ThreadState* state_of(InHook hook, std::uint32_t lane) noexcept {
   if (lane == 0 || lane >= kMaxLanes) return nullptr;
   ThreadState* state = g_threads.by_lane[lane].load(std::memory_order_acquire);
   if (state != nullptr) {
+    take_over(state);
     stack::forget_thread(hook, state->stacks);
     return state;
   }
