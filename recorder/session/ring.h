@@ -34,9 +34,8 @@ struct Event {
   bool is_stamp() const noexcept { return kind == EventKind::mark && api == Api::none; }
 };
 
-constexpr u64 lap_of(u64 number, u64 mask) noexcept {
-  return ((number >> std::popcount(mask)) + 1) & 63;
-}
+// `slots`: its binary logarithm.
+constexpr u64 lap_of(u64 number, unsigned slots) noexcept { return ((number >> slots) + 1) & 63; }
 
 // The event in a slot of lap `lap`; kind none where it is another lap's, or torn.
 inline Event unpacked_event(u64 first, u64 second, u64 lap) noexcept {
@@ -55,6 +54,7 @@ class RingWriter {
     lane_ = &lane;
     slots_ = slots;
     mask_ = slots == nullptr ? 0 : lane.ring_slots - 1;
+    log_slots_ = static_cast<unsigned>(std::popcount(mask_));
     stamp_mask_ = mask_ < kStampEvents ? mask_ : kStampEvents - 1;
   }
 
@@ -89,7 +89,7 @@ class RingWriter {
 
   void put(EventKind kind, Api api, u64 address, u64 bytes, u32 node) noexcept {
     const u64 number = lane_->ring_next.load(std::memory_order_relaxed);
-    const u64 lap = lap_of(number, mask_) << 58;
+    const u64 lap = lap_of(number, log_slots_) << 58;
     Slot& slot = slots_[number & mask_];
     slot.second.store(lap | u64{node} << 32 | bytes, std::memory_order_relaxed);
     slot.first.store(lap | u64{static_cast<u8>(api)} << 52 | u64{static_cast<u8>(kind)} << 48 |
@@ -101,6 +101,7 @@ class RingWriter {
   Lane* lane_ = nullptr;
   Slot* slots_ = nullptr;
   u64 mask_ = 0;
+  unsigned log_slots_ = 0;
   u64 stamp_mask_ = 0;
   u64 stamp_ = ~u64{0};
 };

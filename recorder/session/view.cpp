@@ -3,6 +3,7 @@
 #include <pthread.h>
 
 #include <algorithm>
+#include <bit>
 
 #include "recorder/system/files.h"
 
@@ -141,7 +142,7 @@ bool View::slot_at(const Lane& lane, u64 number, Event& out) const noexcept {
   const u64 second = load(from + sizeof(u64));
   keep_order();
   if (first != load(from)) return false;
-  const u64 lap = lap_of(number, mask);
+  const u64 lap = lap_of(number, static_cast<unsigned>(std::popcount(mask)));
   out = unpacked_event(first, second, lap);
   return first >> 58 == lap && second >> 58 == lap;
 }
