@@ -44,19 +44,24 @@ void shrink(InHook hook, ThreadState* thread, std::uint32_t node, std::uint64_t 
   live::HolderSums::shrink_at_once(hook, g_state.holders, node, bytes);
 }
 
-// False: it is not for the side table, or has no place there.
-bool insert_small(InHook hook, ThreadState& thread, const Block& block,
-                  std::uint32_t node) noexcept {
-  if (!g_state.small_blocks.takes(block.usable_bytes) || block.space != Space::heap ||
-      node >= session::kSmallBlockNodes) {
-    return false;
-  }
+// Where the block goes in the side table; nullptr: it is not for it, or has no place there. The
+// word is on its way from memory then.
+std::atomic<std::uint64_t>* small_word(InHook hook, const Block& block) noexcept {
+  if (!exact() || !g_state.small_blocks.takes(block.usable_bytes) || block.space != Space::heap)
+    return nullptr;
   std::atomic<std::uint64_t>* const word = g_state.small_blocks.word_for(hook, block.address);
-  if (word == nullptr || !grow(hook, thread, node, block.api, block.bytes)) return false;
-  const std::uint64_t before = word->load(std::memory_order_relaxed);
-  word->store(g_state.small_blocks.pack(
-                  {block.address, static_cast<std::uint32_t>(block.bytes), node, thread.birth_s()}),
-              std::memory_order_relaxed);
+  if (word != nullptr) __builtin_prefetch(word, 1);
+  return word;
+}
+
+bool insert_small(InHook hook, ThreadState& thread, const Block& block, std::uint32_t node,
+                  std::atomic<std::uint64_t>& word) noexcept {
+  if (node >= session::kSmallBlockNodes || !grow(hook, thread, node, block.api, block.bytes))
+    return false;
+  const std::uint64_t before = word.load(std::memory_order_relaxed);
+  word.store(g_state.small_blocks.pack(
+                 {block.address, static_cast<std::uint32_t>(block.bytes), node, thread.birth_s()}),
+             std::memory_order_relaxed);
   if (before != 0) [[unlikely]] {  // what was there is gone: its free passed no hook
     const session::SmallBlock gone = session::unpacked(before, 0);
     shrink(hook, &thread, gone.node, gone.bytes);
@@ -117,8 +122,9 @@ void remove(InHook hook, Released& released) noexcept {
 [[gnu::noinline]] void record_block(InHook hook, ThreadState& thread, const Block& block,
                                     Share share) noexcept {
   maybe_read_clock(hook, thread);
+  std::atomic<std::uint64_t>* const word = small_word(hook, block);
   const std::uint32_t node = stack::capture(hook, thread.stacks, thread.root());
-  const bool small = exact() && insert_small(hook, thread, block, node);
+  const bool small = word != nullptr && insert_small(hook, thread, block, node, *word);
   if (!small && !insert(hook, thread, block, node, share)) {
     drop();
     sample_coarser();
