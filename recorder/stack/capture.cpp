@@ -5,6 +5,7 @@
 
 #include "recorder/session/view.h"
 #include "recorder/session/writer.h"
+#include "recorder/stack/chain.h"
 #include "recorder/stack/intern.h"
 #include "recorder/stack/merge.h"
 #include "recorder/stack/odd_frames.h"
@@ -33,10 +34,11 @@ constinit AddressRange g_own_code;
   return {load_cell(frame + 8), frame + 16, load_cell(frame), false};
 }
 
-// The words of frames that are new, as far as their modules are known to this thread.
-void name_frames(InHook hook, ThreadStacks& thread, const NativeStack& stack) noexcept {
-  for (NativeFrame* frame = stack.frames; frame != stack.frames + (stack.count - stack.reused);
-       ++frame) {
+// The words of the innermost `count` frames, as far as their modules are known to this thread.
+void name_frames(InHook hook, ThreadStacks& thread, const NativeStack& stack,
+                 std::uint32_t count) noexcept {
+  for (NativeFrame* frame = stack.frames; frame != stack.frames + count; ++frame) {
+    if (frame->word != 0) continue;
     const std::uint64_t address = frame->exact ? frame->pc : frame->pc - 1;
     CodeRange& code = thread.code[(address >> 20) % kCodeRanges];
     if (address - code.start >= code.bytes) [[unlikely]]
@@ -56,12 +58,9 @@ void forget_rules(InHook hook) noexcept {
   }
 }
 
-}  // namespace
-
-void set_own_code(const AddressRange& range) noexcept { g_own_code = range; }
-
-[[gnu::noinline]] NativeStack program_stack(InHook hook, ThreadStacks& thread) noexcept {
-  NativeStack stack = remembered_unwind(hook, start_of_walk(), thread);
+// The calling thread's native frames from `at` outwards, without this library's own.
+NativeStack program_stack_from(InHook hook, const Registers& at, ThreadStacks& thread) noexcept {
+  NativeStack stack = remembered_unwind(hook, at, thread);
   while (stack.count != 0 && g_own_code.holds(stack.frames->pc)) [[unlikely]] {
       ++stack.frames;
       --stack.count;
@@ -73,8 +72,16 @@ void set_own_code(const AddressRange& range) noexcept { g_own_code = range; }
     stack.truncated = true;
   }
   stack.reused = std::min(stack.reused, stack.count);
-  name_frames(hook, thread, stack);
   return stack;
+}
+
+}  // namespace
+
+void set_own_code(const AddressRange& range) noexcept { g_own_code = range; }
+bool is_own_code(std::uint64_t pc) noexcept { return g_own_code.holds(pc); }
+
+[[gnu::noinline]] NativeStack program_stack(InHook hook, ThreadStacks& thread) noexcept {
+  return program_stack_from(hook, start_of_walk(), thread);
 }
 
 void start() noexcept {
@@ -123,14 +130,14 @@ void begin_root(MergedMemo& memo, std::uint32_t root) noexcept {
   memo.count = 0;
 }
 
-}  // namespace
-
-[[gnu::noinline]] std::uint32_t capture(InHook hook, ThreadStacks& thread,
-                                        std::uint32_t group) noexcept {
-  const NativeStack native = program_stack(hook, thread);
-  const bool in_handler = native.truncated || native.interrupted;
-  const PythonStack python = python_stack(hook, thread.python, in_handler);
+// Merges both chains and interns the result below `group`. *whole: all of it has a node.
+std::uint32_t merge_and_intern(InHook hook, ThreadStacks& thread, NativeStack native,
+                               PythonStack python, bool in_handler, std::uint32_t group,
+                               bool* whole) noexcept {
   MergedMemo& memo = thread.merged;
+  name_frames(hook, thread, native, native.count - std::min(native.count, memo.native));
+  native.reused = memo.native;
+  python.reused = memo.python;
   const bool may_join =
       !native.truncated && !python.truncated && (!in_handler || python.count == 0);
   const bool joins = may_join && memo.joinable && memo.root == group;
@@ -141,6 +148,8 @@ void begin_root(MergedMemo& memo, std::uint32_t root) noexcept {
     merged = merge(hook, native, python, join, memo.fresh, session::kMaxFrames);
   }
   memo.joinable = may_join && merged.regular;
+  memo.native = native.count;
+  memo.python = python.count;
   const std::uint64_t cut = session::special_frame(session::SpecialFrame::truncated, 0);
   bool truncated = native.truncated || python.truncated || merged.cut;
   std::uint32_t root = group;
@@ -153,12 +162,53 @@ void begin_root(MergedMemo& memo, std::uint32_t root) noexcept {
   if (full) {  // a mark that more was there
     if (const std::uint32_t marked = intern(hook, node, cut); marked != 0) node = marked;
   }
-  if constexpr (kSelfCheck) check_merged(hook, thread, native, python, in_handler);
-  truncated |= full;
-  if (truncated && session::g_session.active()) {
+  *whole = !truncated && !full;
+  if (!*whole && session::g_session.active()) {
     session::g_session.header().truncated_stacks.fetch_add(1, std::memory_order_relaxed);
   }
   return node;
+}
+
+// Where a stack with these chains would be, if it is known.
+KnownStack& place_of(ThreadStacks& thread, const KnownStack& stack) noexcept {
+  return thread.known[chain_of(stack.root, stack.native, stack.python) >> (64 - kKnownStackBits)];
+}
+
+bool is_same(const KnownStack& a, const KnownStack& b) noexcept {
+  return a.native == b.native && a.python == b.python && a.root == b.root && a.node != 0;
+}
+
+}  // namespace
+
+[[gnu::noinline]] std::uint32_t capture(InHook hook, ThreadStacks& thread,
+                                        std::uint32_t group) noexcept {
+  const Registers at = start_of_walk();
+  MergedMemo& memo = thread.merged;
+  KnownStack stack{known_chain(hook, at, thread), 0, group, 0};
+  NativeStack native{};  // not walked yet
+  const auto walk = [&] {
+    native = program_stack_from(hook, at, thread);
+    memo.native = std::min(memo.native, native.reused);
+    if (stack.native == 0 && native.count != 0) stack.native = native.frames->chain;
+  };
+  if (stack.native == 0) walk();
+  const bool in_handler = native.truncated || native.interrupted;
+  const PythonStack python = python_stack(hook, thread.python, in_handler);
+  memo.python = std::min(memo.python, python.reused);
+  if (python.count != 0) stack.python = python.frames[python.count - 1].chain;
+
+  KnownStack& known = place_of(thread, stack);
+  const bool may_be_known = !in_handler && !python.truncated;
+  if (may_be_known && is_same(known, stack)) {
+    if constexpr (kSelfCheck) check_known_stack(hook, at, thread, python, known);
+    return known.node;
+  }
+  if (native.count == 0) walk();
+  bool whole = false;
+  stack.node = merge_and_intern(hook, thread, native, python, in_handler, group, &whole);
+  if constexpr (kSelfCheck) check_merged(hook, thread, native, python, in_handler);
+  if (may_be_known && whole) known = stack;
+  return stack.node;
 }
 
 void forget_thread(InHook, ThreadStacks& thread) noexcept {

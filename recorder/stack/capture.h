@@ -10,6 +10,7 @@ namespace oomrec::stack {
 // that holds capture(); a program that links the recorder statically (the unit tests) gives a range
 // that holds none of its own code.
 void set_own_code(const AddressRange&) noexcept;
+bool is_own_code(std::uint64_t pc) noexcept;
 
 // The calling thread's native frames, from the program's call of a hook outwards.
 NativeStack program_stack(InHook, ThreadStacks&) noexcept;

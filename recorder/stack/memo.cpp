@@ -3,6 +3,7 @@
 #include <atomic>
 #include <iterator>
 
+#include "recorder/stack/chain.h"
 #include "recorder/stack/self_check.h"
 
 namespace oomrec::stack {
@@ -39,12 +40,16 @@ std::uint64_t bp_outside(const NativeFrame& frame, std::uint64_t bp,
   return bp;
 }
 
+KnownWalk& place_of(ThreadStacks& thread, std::uint64_t pc, std::uint64_t sp) noexcept {
+  return thread.walks[chain_of(0, pc, sp) >> (64 - kKnownWalkBits)];
+}
+
 // The walk under way, and the remembered one that it may meet. One function, so that what each step
 // needs stays in registers.
 class Unwinding {
  public:
   Unwinding(InHook hook, std::uint64_t sp, ThreadStacks& thread) noexcept
-      : hook_(hook), memo_(thread.memo), walk_(hook, thread, sp) {}
+      : hook_(hook), thread_(thread), memo_(thread.memo), walk_(hook, thread, sp) {}
 
   NativeStack stack(FrameState now) noexcept {
     NativeFrame* next = end() - memo_.reusable;  // remembered, not further in than the walk
@@ -56,7 +61,8 @@ class Unwinding {
         const auto changed =
             static_cast<std::uint32_t>(first_changed(memo_.cells + next->cells) - memo_.cells);
         if (changed == kCells && next - memo_.frames >= fresh - memo_.fresh) {
-          return enter(fresh, next, {next->pc, next->sp, next->bp, next->cells, next->bp_matters},
+          return enter(fresh, next,
+                       {next->pc, next->sp, next->bp, next->chain, next->cells, next->bp_matters},
                        true);
         }
         // Goes on to the outermost frame known to be the present stack's: all cells before
@@ -78,13 +84,15 @@ class Unwinding {
       frame.rule = rule.bits();
     }
     const bool complete = outcome == Outcome::outermost;
-    return enter(fresh, end(), {now.pc, now.sp, now.bp, kCells, false}, complete);
+    return enter(fresh, end(), {now.pc, now.sp, now.bp, thread_.generation, kCells, false},
+                 complete);
   }
 
  private:
   // What a frame that is entered lies inside of.
   struct Outside {
     std::uint64_t pc, sp, bp;
+    std::uint64_t chain;
     std::uint32_t cells;
     bool bp_matters;
   };
@@ -101,6 +109,7 @@ class Unwinding {
                                            Outside outside, bool complete) noexcept {
     NativeFrame* at = kept;
     NativeFrame* reusable = kept;
+    const std::uint32_t kept_cells = outside.cells;
     bool is_reusable = complete;
     while (fresh != memo_.fresh) {
       const FreshFrame& frame = *--fresh;
@@ -110,9 +119,11 @@ class Unwinding {
       outside.pc = frame.pc;
       outside.sp = frame.sp;
       outside.bp = frame.bp;
+      outside.chain = chain_of(outside.chain, frame);
       *--at = {.pc = frame.pc,
                .sp = frame.sp,
                .word = 0,
+               .chain = outside.chain,
                .exact = frame.exact,
                .guessed = frame.guessed,
                .bp_matters = outside.bp_matters,
@@ -122,8 +133,27 @@ class Unwinding {
       if (is_reusable) reusable = at;
     }
     memo_.reusable = static_cast<std::uint32_t>(end() - reusable);
+    if (is_reusable && at != kept && kept != end() && kept_cells - outside.cells <= kKnownCells)
+      know(*at, *kept, kept_cells);
     return {at, static_cast<std::uint32_t>(end() - at), static_cast<std::uint32_t>(end() - kept),
             !complete, walk_.has_met_signal()};
+  }
+
+  // The walk from `first` that met `kept`.
+  [[gnu::always_inline]] void know(const NativeFrame& first, const NativeFrame& kept,
+                                   std::uint32_t kept_cells) const noexcept {
+    KnownWalk& walk = place_of(thread_, first.pc, first.sp);
+    walk.pc = first.pc;
+    walk.sp = first.sp;
+    walk.bp = first.bp;
+    walk.chain = first.chain;
+    walk.met_chain = kept.chain;
+    walk.met_bp = kept.bp;
+    walk.met = static_cast<std::uint16_t>(end() - &kept);
+    walk.cells = static_cast<std::uint8_t>(kept_cells - first.cells);
+    walk.bp_matters = first.bp_matters;
+    Cell* read = walk.read;
+    for (std::uint32_t i = first.cells; i != kept_cells; ++i) *read++ = memo_.cells[i];
   }
 
   // Enters the cells that the step out of `frame` read, in the order of reading. False: more was
@@ -148,11 +178,30 @@ class Unwinding {
   }
 
   const InHook hook_;
+  ThreadStacks& thread_;
   NativeMemo& memo_;
   Walk walk_;
 };
 
 }  // namespace
+
+std::uint64_t known_chain(InHook hook, const Registers& at, ThreadStacks& thread) noexcept {
+  const KnownWalk& walk = place_of(thread, at.pc, at.sp);
+  const NativeMemo& memo = thread.memo;
+  if (walk.pc != at.pc || walk.sp != at.sp || walk.met > memo.reusable || at.exact ||
+      thread.generation != g_generation.load(std::memory_order_relaxed) ||
+      (walk.bp_matters && walk.bp != at.bp)) {
+    return 0;
+  }
+  const NativeFrame& met = memo.frames[kWalkedFrames - walk.met];
+  if (met.chain != walk.met_chain || (met.bp_matters && met.bp != walk.met_bp)) return 0;
+  for (std::uint32_t i = 0; i != walk.cells; ++i) {
+    if (!holds(walk.read[i])) return 0;
+  }
+  if (first_changed(memo.cells + met.cells) != memo.cells + kCells) return 0;
+  if constexpr (kSelfCheck) check_known_chain(hook, at, thread, walk.chain);
+  return walk.chain;
+}
 
 NativeStack remembered_unwind(InHook hook, const Registers& at, ThreadStacks& thread) noexcept {
   const std::uint32_t generation = g_generation.load(std::memory_order_relaxed);

@@ -29,6 +29,11 @@ struct NativeStack {
 // The calling thread's stack from `at` outwards: what unwind() finds, in less time.
 NativeStack remembered_unwind(InHook, const Registers& at, ThreadStacks&) noexcept;
 
+// The chain of that stack, where one of the thread's latest walks began in the same state, all that
+// it read until it met a remembered frame holds what it held, and the rest of the remembered stack
+// is that walk's and holds, too. 0: not known; remembered_unwind() will tell. Changes nothing.
+std::uint64_t known_chain(InHook, const Registers& at, ThreadStacks&) noexcept;
+
 void forget_memos(ThreadStacks&) noexcept;  // another thread will use it
 void forget_memos() noexcept;  // every thread's: rules or numbers in the session have changed
 

@@ -15,7 +15,8 @@ struct Join {
   std::uint64_t call = 0;  // marker of its innermost frame, where that is a Python frame
 };
 
-// The longest that `memo`, of the thread's last stack, has in common with these chains.
+// The longest that `memo` has in common with these chains, of which `reused` have stood since it
+// was made.
 Join join_of(const MergedMemo& memo, const NativeStack&, const PythonStack&) noexcept;
 
 struct Merged {

@@ -7,6 +7,7 @@
 // nothing: its memory is reused with other callers.
 
 #include "recorder/session/view.h"
+#include "recorder/stack/chain.h"
 #include "recorder/stack/python_code.h"
 #include "recorder/stack/python_held.h"
 #include "recorder/stack/python_lines.h"
@@ -139,7 +140,7 @@ class ChainWalk {
   // The fresh link is complete.
   void append(std::uint64_t word, std::uint64_t cframe) noexcept {
     const PythonLink& link = memo_.fresh_links[fresh_];
-    memo_.fresh_frames[fresh_++] = {word, have_cframe_markers(at_) ? cframe : 0, 0};
+    memo_.fresh_frames[fresh_++] = {word, have_cframe_markers(at_) ? cframe : 0, 0, 0};
     shown_ += word != 0;
     if (is_shim_owner(link.role)) end_call(link.address);
   }
@@ -185,10 +186,12 @@ class ChainWalk {
   // The fresh links inside the outermost `kept` ones. How many there are then.
   std::uint32_t keep_fresh(std::uint32_t kept) noexcept {
     std::uint32_t shown = kept == 0 ? 0 : memo_.frames[kept - 1].shown;
+    std::uint64_t chain = kept == 0 ? 0 : memo_.frames[kept - 1].chain;
     while (fresh_ != 0) {
       const PythonLink& link = memo_.link(kept) = memo_.fresh_links[--fresh_];
       PythonFrame& frame = memo_.frames[kept] = memo_.fresh_frames[fresh_];
       frame.shown = shown += frame.word != 0;
+      frame.chain = chain = chain_of(chain, frame.word, frame.marker);
       place_of(memo_, link.address) = static_cast<std::uint16_t>(kept++);
     }
     return kept;

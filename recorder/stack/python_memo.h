@@ -38,6 +38,7 @@ static_assert(sizeof(PythonLink) == 64);
 struct PythonFrame {
   std::uint64_t word;    // frame word of the session; 0: not shown
   std::uint64_t marker;  // an address in the C frame of the eval loop that runs it; 0: unknown
+  std::uint64_t chain;   // of this link and all further out: chain.h
   std::uint32_t shown;   // how many are shown from the outermost link to this one
 };
 

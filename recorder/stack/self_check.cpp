@@ -137,6 +137,25 @@ void start_self_check(InHook) noexcept {
   if (number % kOracleEvery == 0) check_by_libunwind(hook, at, thread, stack);
 }
 
+[[gnu::noinline]] void check_known_chain(InHook hook, const Registers& at, ThreadStacks& thread,
+                                         std::uint64_t chain) noexcept {
+  count(g_counts->known_chains);
+  Walk walk(hook, thread, at.sp);
+  FrameState frame = FrameState::of(at);
+  FreshFrame* const frames = thread.memo.fresh;  // of no walk now
+  std::uint32_t walked = 0;
+  for (Outcome outcome = Outcome::stepped;
+       outcome == Outcome::stepped && walked != kWalkedFrames;) {
+    frames[walked++] = {frame.pc, frame.sp, frame.bp, 0, frame.exact, frame.guessed};
+    PackedRule rule;
+    outcome = walk.step(hook, frame, rule);
+  }
+  std::uint64_t found = thread.generation;
+  for (std::uint32_t i = walked; i != 0; --i) found = chain_of(found, frames[i - 1]);
+  if (found != chain)
+    report_difference(hook, "a known chain is not the full walk's", 0, chain, found);
+}
+
 void count_rule(PackedRule rule) noexcept {
   count(g_counts->rules);
   if (rule.kind() == RuleKind::unsupported) count(g_counts->odd_rules);

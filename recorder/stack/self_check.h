@@ -28,9 +28,11 @@ struct SelfCheckCounts {
   std::atomic<std::uint64_t> oracle_ends;  // it knew less than we: a guess, no room on the stack
   std::atomic<std::uint64_t> python_frames;
   std::atomic<std::uint64_t> python_reused;
-  std::atomic<std::uint64_t> rules;        // compiled
-  std::atomic<std::uint64_t> large_rules;  // of these, such as are compiled each time
-  std::atomic<std::uint64_t> odd_rules;    // of these, libunwind's
+  std::atomic<std::uint64_t> known_chains;  // native ones that were not walked
+  std::atomic<std::uint64_t> known_stacks;  // that were not merged
+  std::atomic<std::uint64_t> rules;         // compiled
+  std::atomic<std::uint64_t> large_rules;   // of these, such as are compiled each time
+  std::atomic<std::uint64_t> odd_rules;     // of these, libunwind's
   std::atomic<std::uint64_t> different;
 };
 extern SelfCheckCounts* g_counts;
@@ -40,10 +42,17 @@ void start_self_check(InHook) noexcept;
 // `stack` is what was found from `at` outwards.
 void check_native(InHook, const Registers& at, ThreadStacks&, const NativeStack& stack) noexcept;
 
+// known_chain() says this of `at`.
+void check_known_chain(InHook, const Registers& at, ThreadStacks&, std::uint64_t chain) noexcept;
+
 // These chains were merged and interned: the thread's memo of them is what the whole merge of full
 // walks gives.
 void check_merged(InHook, ThreadStacks&, const NativeStack&, const PythonStack&,
                   bool in_handler) noexcept;
+
+// They were not, because they are known: by the node that the whole merge of full walks has.
+void check_known_stack(InHook, const Registers& at, ThreadStacks&, const PythonStack&,
+                       const KnownStack&) noexcept;
 
 void count_rule(PackedRule) noexcept;
 

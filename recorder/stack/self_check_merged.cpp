@@ -3,8 +3,11 @@
 #include <algorithm>
 
 #include "recorder/session/view.h"
+#include "recorder/session/writer.h"
+#include "recorder/stack/capture.h"
 #include "recorder/stack/merge.h"
 #include "recorder/stack/self_check.h"
+#include "recorder/system/spin_lock.h"
 
 namespace oomrec::stack {
 namespace {
@@ -29,22 +32,30 @@ bool holds_unknown(const PythonStack& stack) noexcept {
   });
 }
 
-}  // namespace
-
-void check_merged(InHook hook, ThreadStacks& thread, const NativeStack& native,
-                  const PythonStack& python, bool in_handler) noexcept {
+// Whether Python's frames are what a full walk finds, which is left in the memo. False: they are
+// not, or nobody can say.
+bool check_python(InHook hook, ThreadStacks& thread, const PythonStack& python, bool in_handler,
+                  PythonStack& walked) noexcept {
   g_counts->python_frames.fetch_add(python.count, std::memory_order_relaxed);
   g_counts->python_reused.fetch_add(python.reused, std::memory_order_relaxed);
   const std::uint32_t count = python.count;
   const std::uint64_t found = hash_of(python);
   const bool was_unknown = holds_unknown(python);
   forget_python(thread.python);
-  const PythonStack walked = python_stack(hook, thread.python, in_handler);
-  if (walked.count == 0 && count != 0) return;  // the interpreter has begun to end meanwhile
-  if (was_unknown || holds_unknown(walked)) return;
-  if (hash_of(walked) != found) {
-    report_difference(hook, "Python's frames are not the full walk's", 0, count, walked.count);
-  }
+  walked = python_stack(hook, thread.python, in_handler);
+  if (walked.count == 0 && count != 0) return false;  // the interpreter has begun to end meanwhile
+  if (was_unknown || holds_unknown(walked)) return false;
+  if (hash_of(walked) == found) return true;
+  report_difference(hook, "Python's frames are not the full walk's", 0, count, walked.count);
+  return false;
+}
+
+}  // namespace
+
+void check_merged(InHook hook, ThreadStacks& thread, const NativeStack& native,
+                  const PythonStack& python, bool in_handler) noexcept {
+  PythonStack walked;
+  if (!check_python(hook, thread, python, in_handler, walked)) return;
   MergedMemo& memo = thread.merged;
   const Merged whole = merge(hook, native, walked, {}, memo.fresh, session::kMaxFrames);
   if (memo.count > whole.count) {
@@ -57,6 +68,32 @@ void check_merged(InHook hook, ThreadStacks& thread, const NativeStack& native,
                                word);
     }
   }
+}
+
+void check_known_stack(InHook hook, const Registers& at, ThreadStacks& thread,
+                       const PythonStack& python, const KnownStack& known) noexcept {
+  PythonStack walked;
+  if (!check_python(hook, thread, python, false, walked)) return;
+  static constinit NativeFrame frames[session::kMaxFrames];
+  static constinit system::SpinLock lock;
+  const system::SpinGuard guard(lock);
+  if (!guard) return;
+  NativeStack native{frames, 0, 0, false, false};
+  native.count = unwind(hook, at, thread, frames, session::kMaxFrames, &native.truncated);
+  for (; native.count != 0 && is_own_code(native.frames->pc); --native.count) ++native.frames;
+  const Merged whole = merge(hook, native, walked, {}, thread.merged.fresh, session::kMaxFrames);
+  g_counts->known_stacks.fetch_add(1, std::memory_order_relaxed);
+  std::uint32_t node = known.node;
+  for (std::uint32_t i = 0; i < whole.count; ++i) {
+    const session::Node& entry = session::g_session.nodes.at(node);
+    const std::uint64_t word = thread.merged.fresh[i].word;
+    if (entry.frame != word)
+      return report_difference(hook, "a known stack's frame is not the whole merge's", i,
+                               entry.frame, word);
+    node = entry.parent;
+  }
+  if (node != known.root)
+    report_difference(hook, "a known stack is longer", whole.count, node, known.root);
 }
 
 }  // namespace oomrec::stack

@@ -9,6 +9,7 @@
 
 #include "recorder/hook_scope.h"
 #include "recorder/session/layout.h"
+#include "recorder/stack/chain.h"
 #include "recorder/stack/python_memo.h"
 
 namespace oomrec::stack {
@@ -16,8 +17,9 @@ namespace oomrec::stack {
 // One native frame, as unwound. pc is a return address, unless `exact` (below a signal frame).
 struct NativeFrame {
   std::uint64_t pc = 0;
-  std::uint64_t sp = 0;    // value of the stack pointer in this frame, after return to it
-  std::uint64_t word = 0;  // as interned; 0: not asked for yet
+  std::uint64_t sp = 0;     // value of the stack pointer in this frame, after return to it
+  std::uint64_t word = 0;   // as interned; 0: not asked for yet
+  std::uint64_t chain = 0;  // of this frame and all further out: chain.h
   bool exact = false;
   bool guessed = false;  // found by frame pointer, where there is no CFI
 
@@ -43,6 +45,11 @@ struct FreshFrame {
   bool exact, guessed;
 };
 
+inline std::uint64_t chain_of(std::uint64_t outside, const FreshFrame& frame) noexcept {
+  const std::uint64_t flags = std::uint64_t{frame.exact} << 62 | std::uint64_t{frame.guessed} << 63;
+  return chain_of(outside, frame.pc ^ flags, frame.sp);
+}
+
 // A word that a step read off the stack.
 struct Cell {
   std::uint64_t address, value;
@@ -60,6 +67,27 @@ struct NativeMemo {
   std::uint32_t reusable;  // how many of the frames, the outermost, may be taken over
 };
 
+// A walk that was made lately: what it read until it met a frame that was remembered (memo.cpp).
+inline constexpr std::uint32_t kKnownCells = 8;
+struct KnownWalk {
+  std::uint64_t pc, sp, bp;  // where it began
+  std::uint64_t chain;       // what it found
+  std::uint64_t met_chain;   // of the frame that it met
+  std::uint64_t met_bp;
+  std::uint16_t met;  // that frame's place, counted from the outermost, from 1; 0: no walk
+  std::uint8_t cells;
+  bool bp_matters;
+  Cell read[kKnownCells];
+};
+inline constexpr unsigned kKnownWalkBits = 7;
+
+// A stack whose node is known: by its two chains and the node that it hangs below.
+struct KnownStack {
+  std::uint64_t native, python;
+  std::uint32_t root, node;
+};
+inline constexpr unsigned kKnownStackBits = 12;
+
 // One frame of a merged stack, with how much of the chains it and those outside it stand for.
 struct MergedFrame {
   std::uint64_t word;
@@ -68,11 +96,12 @@ struct MergedFrame {
   std::uint16_t python;  // links
 };
 
-// The thread's last stack as it was merged and interned, the outermost frame first: merge.h.
+// The stack that the thread merged and interned last, the outermost frame first: merge.h.
 struct MergedMemo {
   std::uint32_t root;
   std::uint32_t count;
-  bool joinable;  // frames may be taken over, not only compared
+  bool joinable;                 // frames may be taken over, not only compared
+  std::uint32_t native, python;  // how much of both chains, the outermost part, stands since then
   MergedFrame frames[session::kMaxFrames];
   MergedFrame fresh[session::kMaxFrames];  // the merge under way, innermost first
 };
@@ -101,6 +130,8 @@ struct ThreadStacks {
   PythonMemo python;
   MergedMemo merged;
   NodeMemo nodes;
+  KnownWalk walks[1u << kKnownWalkBits];
+  KnownStack known[1u << kKnownStackBits];
   CodeRange code[kCodeRanges];
   StackRange ranges[kStackRanges];  // the thread's own first
   std::uint32_t next_range;

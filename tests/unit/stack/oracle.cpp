@@ -118,13 +118,17 @@ const char* memo_difference(const NativeStack& remembered, const NativeFrame* fu
   Registers here;
   asm volatile("leaq 0(%%rip), %0\n\tmovq %%rsp, %1\n\tmovq %%rbp, %2"
                : "=r"(here.pc), "=r"(here.sp), "=r"(here.bp));
+  here.exact = false;  // as the caller of a hook: only such walks are known later
   bool truncated = false;
   const unsigned ours = unwind(hook, here, mine.thread, mine.full, session::kMaxFrames, &truncated);
+  const std::uint64_t known = known_chain(hook, here, mine.thread);
   const NativeStack remembered = remembered_unwind(hook, here, mine.thread);
   const unsigned theirs = walk_with_libunwind(mine.oracle);
   unsigned where = 0;
   const auto caller = reinterpret_cast<std::uint64_t>(__builtin_return_address(0));
   const char* problem = memo_difference(remembered, mine.full, ours, truncated, &where);
+  if (problem == nullptr && known != 0 && known != remembered.frames->chain)
+    problem = "the chain of a known walk is another one";
   if (problem == nullptr)
     problem = difference(mine.full, ours, truncated, mine.oracle, theirs, caller, &where);
 
@@ -132,6 +136,7 @@ const char* memo_difference(const NativeStack& remembered, const NativeFrame* fu
   const std::lock_guard guard{counting};
   ++g_oracle.stacks;
   g_oracle.frames += ours;
+  if (known != 0) ++g_oracle.known;
   if (ours > g_oracle.deepest) g_oracle.deepest = ours;
   if (problem == kGivenUp) ++g_oracle.given_up;
   if (problem != nullptr && problem != kGivenUp && g_oracle.different++ < 5) {

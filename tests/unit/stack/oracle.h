@@ -11,6 +11,7 @@ struct OracleCount {
   std::uint64_t given_up;  // equal as far as we went, and marked truncated
   std::uint64_t frames;
   std::uint64_t deepest;
+  std::uint64_t known;  // without a walk
 };
 extern OracleCount g_oracle;
 

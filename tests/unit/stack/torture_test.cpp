@@ -36,6 +36,7 @@ volatile unsigned g_sink;
 struct Rounds {
   Rounds() : before(g_oracle) {}
   std::uint64_t stacks() const { return g_oracle.stacks - before.stacks; }
+  std::uint64_t known() const { return g_oracle.known - before.known; }
   std::uint64_t different() const {
     return g_oracle.different - before.different + g_oracle.given_up - before.given_up;
   }
@@ -108,6 +109,7 @@ TEST_CASE("recursion through frames of many shapes") {
   for (unsigned i = 0; i < 12'000; ++i) descend(i % 23, i * 7919u);
   CHECK(rounds.stacks() == 12'000);
   CHECK(rounds.different() == 0);
+  CHECK(rounds.known() > 500);
 }
 
 TEST_CASE("more frames than are kept: the innermost 512") {
