@@ -20,9 +20,9 @@ namespace {
 
 NativeFrame native(std::uint64_t pc, std::uint64_t sp) { return {.pc = pc, .sp = sp}; }
 PythonFrame python(std::uint32_t code, std::uint64_t marker) {
-  return {session::python_frame(code, 2 * code), marker, 0};
+  return {session::python_frame(code, 2 * code), marker, 0, 0};
 }
-PythonFrame helper(std::uint64_t marker) { return {0, marker, 0}; }
+PythonFrame helper(std::uint64_t marker) { return {0, marker, 0, 0}; }
 
 // Of links that are given innermost first.
 PythonStack stack_of(std::vector<PythonFrame>& links) {
