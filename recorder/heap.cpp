@@ -119,16 +119,24 @@ void remove(InHook hook, Released& released) noexcept {
   released.birth_s = block.birth_s;
 }
 
+// A table is full. There may be room for this block when exact recording ends.
+[[gnu::cold]] void make_room(InHook hook, const ThreadState& thread, const Block& block,
+                             std::uint32_t node, Share share) noexcept {
+  const bool was_exact = exact();
+  sample_coarser();
+  if (!was_exact || !insert(hook, thread, block, node, share)) drop();
+}
+
 [[gnu::noinline]] void record_block(InHook hook, ThreadState& thread, const Block& block,
                                     Share share) noexcept {
   maybe_read_clock(hook, thread);
   std::atomic<std::uint64_t>* const word = small_word(hook, block);
   const std::uint32_t node = stack::capture(hook, thread.stacks, thread.root());
   const bool small = word != nullptr && insert_small(hook, thread, block, node, *word);
-  if (!small && !insert(hook, thread, block, node, share)) {
-    drop();
-    sample_coarser();
-  }
+  if (!small && !insert(hook, thread, block, node, share))
+    make_room(hook, thread, block, node, share);
+  if (exact() && session::g_session.arena.is_short()) [[unlikely]]
+    fall_back_to_sampling();
   tally(thread, block.api, block.bytes, share.weight, true);
   append_event(thread, EventKind::allocate, block.api, block.address, block.bytes, node);
 }

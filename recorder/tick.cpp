@@ -4,7 +4,6 @@
 #include "recorder/counters.h"
 #include "recorder/failures.h"
 #include "recorder/limit/ceilings.h"
-#include "recorder/live/index.h"
 #include "recorder/stack/stack.h"
 #include "recorder/system/files.h"
 
@@ -18,6 +17,7 @@ namespace {
 
 struct Ticks {
   std::atomic<bool> at_work{false};
+  std::atomic<std::uint64_t> coarser_at{~std::uint64_t{0}};  // the tick of the last time
   std::uint32_t number = 0;
   TimeLine line;
   std::uint32_t entry_of[TimeLine::kPoints] = {};  // place → entry in `points`
@@ -55,34 +55,26 @@ void add_point(InHook hook, std::uint64_t now) noexcept {
   g_session.header().thinned.store(line.spacing(), std::memory_order_relaxed);
 }
 
-// Exact recording must not eat what the program needs. A sixteenth is left for what still comes.
-void keep_budget() noexcept {
-  const auto nearly_used = [](std::uint64_t used, std::uint64_t share) noexcept {
-    return used > share - share / 16;
-  };
-  const std::uint64_t index_share = live::g_index_budget_bytes.load(std::memory_order_relaxed);
-  if (exact() &&
-      (nearly_used(g_session.arena.populated_bytes(), g_state.budget_bytes - index_share) ||
-       nearly_used(live::g_index_bytes.load(std::memory_order_relaxed), index_share))) {
-    fall_back_to_sampling();
-  }
-}
-
 }  // namespace
 
 void fall_back_to_sampling() noexcept {
   g_state.mode.store(Mode::sampled, std::memory_order_relaxed);
   g_session.header().mode_now.store(static_cast<std::uint32_t>(Mode::sampled),
                                     std::memory_order_relaxed);
+  g_session.arena.give_held_back();
 }
 
 void sample_coarser() noexcept {
   if (exact()) return fall_back_to_sampling();
+  Header& header = g_session.header();
+  const std::uint64_t tick = header.last_tick_ns.load(std::memory_order_relaxed);
   const std::uint64_t interval = g_state.interval_bytes.load(std::memory_order_relaxed);
-  if (interval >= kCoarsestInterval) return;
+  if (interval >= kCoarsestInterval || g_ticks.coarser_at.exchange(tick) == tick) return;
+  const std::uint64_t large = g_state.large_bytes.load(std::memory_order_relaxed);
   g_state.interval_bytes.store(interval * 2, std::memory_order_relaxed);
-  g_state.large_bytes.store(g_state.large_bytes.load(std::memory_order_relaxed) * 2,
-                            std::memory_order_relaxed);
+  g_state.large_bytes.store(large * 2, std::memory_order_relaxed);
+  std::atomic_ref(header.interval_bytes).store(interval * 2, std::memory_order_relaxed);
+  std::atomic_ref(header.large_bytes).store(large * 2, std::memory_order_relaxed);
 }
 
 void read_clock(InHook hook, ThreadState& thread) noexcept {
@@ -100,7 +92,6 @@ void read_clock(InHook hook, ThreadState& thread) noexcept {
   g_session.header().last_tick_ns.store(now, std::memory_order_relaxed);
   fold_unlaned(hook, thread);
   g_session.keep_alive(hook);
-  keep_budget();
   bundle::finish(hook, 0);  // only asks: a helper that has ended is reaped
   note_recovery(hook, now);
   stack::check_a_module(hook);

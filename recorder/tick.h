@@ -69,7 +69,8 @@ class TimeLine {
 // in the tables stays exact.
 void fall_back_to_sampling() noexcept;
 
-// A table is full: exact falls back to sampling, sampling takes half as many as before.
+// A table is full: exact falls back to sampling, and there is room again; sampling takes half as
+// many as before, once a tick at most.
 inline constexpr std::uint64_t kCoarsestInterval = std::uint64_t{64} << 20;
 void sample_coarser() noexcept;
 

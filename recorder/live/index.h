@@ -47,7 +47,10 @@ class Index {
   // Adds a key that is not there. False: no room.
   bool insert(InHook, std::uint64_t hash, std::uint32_t number) noexcept {
     const Places* const places = places_.load(std::memory_order_relaxed);
-    if ((places == nullptr || used_ * 4 >= (places->mask + 1) * 3) && !grow()) return false;
+    if ((places == nullptr || used_ * 4 >= (places->mask + 1) * 3) && !grow() &&
+        (places == nullptr || used_ * 16 >= (places->mask + 1) * 15)) {
+      return false;
+    }
     put(places_.load(std::memory_order_relaxed), hash, number);
     ++used_;
     return true;

@@ -64,6 +64,9 @@ void Arena::close(InHook, bool keep_first_page) noexcept {
   mapped_ = 0;
   used_ = 0;
   populated_ = 0;
+  held_back_bytes_ = 0;
+  short_ = false;
+  given_back_ = false;
 }
 
 // The caller holds lock_.
@@ -114,7 +117,9 @@ std::uint64_t Arena::take(InHook, std::uint64_t bytes) noexcept {
 
 bool Arena::populate(InHook, std::uint64_t offset, std::uint64_t bytes) noexcept {
   bytes = whole_pages(bytes);
-  if (populated_.fetch_add(bytes, std::memory_order_relaxed) + bytes <= budget_bytes_) {
+  const std::uint64_t held_back = held_back_bytes_.load(std::memory_order_relaxed);
+  const std::uint64_t wanted = populated_.fetch_add(bytes, std::memory_order_relaxed) + bytes;
+  if (wanted <= budget_bytes_ - held_back) {
     std::byte* const from = at(offset);
     if (!no_populate_.load(std::memory_order_relaxed)) {
       const long result = system::populate(from, bytes);
@@ -124,6 +129,7 @@ bool Arena::populate(InHook, std::uint64_t offset, std::uint64_t bytes) noexcept
     if (no_populate_.load(std::memory_order_relaxed) && touch_pages(from, bytes)) return true;
   }
   populated_.fetch_sub(bytes, std::memory_order_relaxed);
+  if (held_back != 0) short_.store(true, std::memory_order_relaxed);
   return false;
 }
 

@@ -35,6 +35,20 @@ class Arena {
   // pages.
   bool populate(InHook, std::uint64_t offset, std::uint64_t bytes) noexcept;
 
+  // So much of the budget is not given out before give_held_back(): room to go on with when the
+  // rest is used up. is_short(): something was refused for it.
+  void hold_back(std::uint64_t bytes) noexcept {
+    held_back_bytes_.store(bytes, std::memory_order_relaxed);
+  }
+  void give_held_back() noexcept {
+    short_.store(false, std::memory_order_relaxed);
+    if (held_back_bytes_.exchange(0, std::memory_order_relaxed) != 0)
+      given_back_.store(true, std::memory_order_relaxed);
+  }
+  bool is_short() const noexcept { return short_.load(std::memory_order_relaxed); }
+  // Who was refused before asks again.
+  bool has_given_back() const noexcept { return given_back_.load(std::memory_order_relaxed); }
+
   std::byte* at(std::uint64_t offset) noexcept {
     return segments_[offset / kSegmentBytes] + offset % kSegmentBytes;
   }
@@ -55,6 +69,9 @@ class Arena {
   std::byte* segments_[kMaxSegments] = {};
   std::uint64_t file_bytes_ = 0;
   std::uint64_t budget_bytes_ = 0;
+  std::atomic<std::uint64_t> held_back_bytes_{0};
+  std::atomic<bool> short_{false};
+  std::atomic<bool> given_back_{false};
   std::atomic<std::uint64_t> used_{0};
   std::atomic<std::uint64_t> populated_{0};
   std::atomic<std::uint32_t> mapped_{0};  // segments

@@ -33,12 +33,15 @@ constexpr u64 kLeastBytes = u64{256} << 10;  // less holds no recording worth ha
 alignas(8) constinit char g_scratch[kMaxStringBytes];
 
 // How long the file is made: sparse, to what it may ever need. Chunks that are not full yet lie
-// beyond the budget; a small session keeps to one segment of address space. Longer than
-// RLIMIT_FSIZE would be SIGXFSZ.
+// beyond the budget. Longer than RLIMIT_FSIZE would be SIGXFSZ.
 u64 file_bytes_for(u64 budget_bytes, u64 most) noexcept {
-  const u64 wanted =
-      budget_bytes <= kSegmentBytes ? kSegmentBytes : budget_bytes + budget_bytes / 4;
+  const u64 wanted = std::max(2 * budget_bytes, kSegmentBytes);
   return std::min({wanted, most, kMaxSegments * kSegmentBytes}) & ~(kPageBytes - 1);
+}
+
+// Of an exact recording's budget: what samples may have when the rest is used up.
+u64 held_back_bytes(u64 budget_bytes) noexcept {
+  return std::min(budget_bytes / 2, std::max(budget_bytes / 8, u64{1} << 20));
 }
 
 u64 largest_file() noexcept {
@@ -79,6 +82,7 @@ bool Session::create(InHook hook, const Settings& settings) noexcept {
     off_reason_ = "no memory for the recording";
     return false;
   }
+  if (mode_ == Mode::exact) arena.hold_back(held_back_bytes(budget));
   header_->mode = static_cast<u8>(settings.mode);
   header_->mode_now.store(static_cast<u32>(settings.mode));
   header_->interval_bytes = settings.interval_bytes;

@@ -30,6 +30,10 @@ bool TableBase::reach(InHook hook, const Chunks& shape, std::uint64_t last) noex
   const std::uint32_t end = place.byte + shape.entry_bytes();
   if (place.chunk == chunk_ && end <= touchable_bytes_) return true;
   if (place.chunk >= kMaxChunks || last > ~std::uint32_t{0} - 1) return false;
+  if (!asked_again_ && arena_->has_given_back()) {
+    asked_again_ = true;
+    refused_ = 0;
+  }
   if (refused_ != 0 && ++refused_ % kRetryAppends != 0) return false;
 
   if (chunks_[place.chunk] == nullptr) {

@@ -46,6 +46,7 @@ class TableBase {
   std::uint32_t chunk_ = 0;            // … its number …
   std::uint32_t touchable_bytes_ = 0;  // … and how much of it is populated
   std::uint32_t refused_ = 0;          // appends since the table could not grow
+  bool asked_again_ = false;           // since the arena gave what it had held back
   system::SpinLock lock_;
 };
 

@@ -13,6 +13,7 @@
 #include <string_view>
 
 #include "recorder/session/writer.h"
+#include "recorder/stack/content_table.h"
 #include "recorder/stack/python_code.h"
 #include "recorder/system/memory.h"
 #include "recorder/system/spin_lock.h"
@@ -33,25 +34,18 @@ struct alignas(64) Slot {
 };
 static_assert(sizeof(Slot) == 64);
 
-struct KnownContent {
-  std::uint64_t hash;  // 0: free
-  std::uint32_t id;
-  std::uint32_t reserved;
-};
-
 constexpr std::uint32_t kSlots = 8192;
 constexpr std::uint32_t kProbes = 8;
-constexpr std::uint32_t kContents = 65536;
 
 struct Tables {
   Slot slots[kSlots];
-  KnownContent codes[kContents];
-  KnownContent strings[kContents];
   char text[2][4096];  // file and name being converted; under the lock
 };
 
 constinit Tables* g_tables = nullptr;  // private memory: programs without Python do not have it
 constinit system::SpinLock g_lock;     // of codes and strings
+constinit ContentTable g_codes;
+constinit ContentTable g_strings;
 
 std::uint64_t hash_of(std::string_view bytes, std::uint64_t seed) noexcept {
   std::uint64_t hash = mix(seed, bytes.size());
@@ -136,23 +130,12 @@ bool is_code(std::uint64_t code) noexcept {
 // --- The truth: by content
 // ------------------------------------------------------------------------
 
-// The place of `hash`, or a free one for it; null when the table is full around it.
-KnownContent* find(KnownContent* table, std::uint64_t hash) noexcept {
-  constexpr std::uint32_t kLongestProbe = 64;
-  for (std::uint32_t i = 0; i < kLongestProbe; ++i) {
-    KnownContent& known = table[(hash + i) % kContents];
-    if (known.hash == hash || known.hash == 0) return &known;
-  }
-  return nullptr;
-}
-
 StringId intern_text(InHook hook, std::string_view text) noexcept {
   if (text.empty()) return 0;
   const std::uint64_t hash = hash_of(text, 1);
-  KnownContent* const known = find(g_tables->strings, hash);
-  if (known != nullptr && known->hash == hash) return known->id;
+  if (const StringId known = g_strings.id_of(hash)) return known;
   const StringId id = g_session.add_string(hook, text);
-  if (known != nullptr && id != 0) *known = {hash, id, 0};
+  if (id != 0) g_strings.add(hook, hash, id);
   return id;
 }
 
@@ -167,9 +150,8 @@ std::uint32_t intern_content(InHook hook, std::uint64_t code, const CodePrint& p
   }
   const std::string_view table = bytes_object(g_interpreter.at, print.line_table);
   const std::uint64_t hash = hash_of(table, hash_of(name.view(), hash_of(file.view(), first_line)));
-  KnownContent* const known = find(g_tables->codes, hash);
-  if (known == nullptr) return 0;
-  if (known->hash == hash) return known->id;
+  if (const std::uint32_t known = g_codes.id_of(hash)) return known;
+  if (!g_codes.has_room(hook)) return 0;
   session::Code entry{};
   entry.file = intern_text(hook, file.view());
   entry.name = intern_text(hook, name.view());
@@ -178,7 +160,7 @@ std::uint32_t intern_content(InHook hook, std::uint64_t code, const CodePrint& p
   entry.line_table = table.empty() ? 0 : g_session.add_string(hook, table);
   std::uint32_t id = 0;
   if (!g_session.codes.append(hook, id, [&](session::Code& place) { place = entry; })) return 0;
-  *known = {hash, id, 0};
+  g_codes.add(hook, hash, id);
   return id;
 }
 
@@ -246,9 +228,11 @@ bool prepare_codes() noexcept {
   return g_tables != nullptr;
 }
 
-void forget_codes(InHook) noexcept {
+void forget_codes(InHook hook) noexcept {
   if (g_tables == nullptr) return;
   if (g_lock.held()) g_lock.unlock();  // by a thread that the fork left behind
+  g_codes.forget(hook);
+  g_strings.forget(hook);
   if (system::call(SYS_madvise, g_tables, sizeof(Tables), MADV_DONTNEED) != 0) {
     std::memset(static_cast<void*>(g_tables), 0, sizeof(Tables));
   }

@@ -86,6 +86,29 @@ TEST_CASE("a full table refuses, and others go on as far as the budget reaches")
   CHECK_FALSE(session->holders.append(kHook, index, [](Holder&) {}));
 }
 
+TEST_CASE("what exact recording may not have is there when the rest is used up") {
+  const Scratch scratch;
+  Settings settings;
+  settings.mode = Mode::exact;
+  settings.budget_bytes = 8 << 20;
+  const auto session = session_in(scratch.path(), settings);
+  u32 index = 0;
+  const auto append = [&] { return session->nodes.append(kHook, index, [](Node&) {}); };
+  while (append()) {
+  }
+
+  CHECK(session->arena.is_short());
+  CHECK(session->arena.populated_bytes() <= 7 << 20);
+  CHECK(session->arena.populated_bytes() > 6 << 20);
+  session->arena.give_held_back();
+  CHECK_FALSE(session->arena.is_short());
+  CHECK(append());  // at once, not at the next of its rare tries
+  while (append()) {
+  }
+  CHECK(session->arena.populated_bytes() > 7 << 20);
+  CHECK_FALSE(session->arena.is_short());  // there is nothing left to give
+}
+
 TEST_CASE("a session describes its process") {
   const Scratch scratch;
   const auto session = session_in(scratch.path());
@@ -105,7 +128,7 @@ TEST_CASE("a session describes its process") {
   struct stat facts;
   REQUIRE(stat(session->path(), &facts) == 0);
   CHECK((facts.st_mode & 0777) == 0600);
-  CHECK(facts.st_size == 16 << 20);
+  CHECK(facts.st_size == 32 << 20);
   CHECK(facts.st_blocks * 512 < 256 * 1024);
   CHECK(session->arena.populated_bytes() < 128 * 1024);
   session->remove_file(kHook);

@@ -3,7 +3,7 @@ void (*g_on_resolve)(void);
 
 static void chosen(void) {}
 
-static void (*choose(void))(void) {
+__attribute__((used)) static void (*choose(void))(void) {
   if (g_on_resolve != 0) g_on_resolve();
   return chosen;
 }
