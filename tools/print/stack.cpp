@@ -58,6 +58,7 @@ std::string place_text(const Place& place, const Places& places) {
   std::string function = printable(place.function);
   if (place.kind == Place::Kind::note) return function;
   if (place.kind == Place::Kind::python) {
+    if (place.file.empty() && function.empty()) return "unknown Python function";
     return fmt::format("{}:{} {}", place.file.empty() ? "?" : short_path(place.file), place.line,
                        function.empty() ? "?" : function);
   }
