@@ -30,7 +30,11 @@ namespace oomrec::stack {
 namespace {
 
 // Keeps the compiler from merging, inlining or turning calls into jumps.
+#ifdef __clang__
+#define APART [[gnu::noinline]]
+#else
 #define APART [[gnu::noinline, gnu::noclone]]
+#endif
 volatile unsigned g_sink;
 
 struct Rounds {
