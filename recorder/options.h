@@ -18,10 +18,10 @@ namespace oomrec {
   X(limit_as,         OOMREC_LIMIT_AS,       size,   "",          "set RLIMIT_AS to SIZE plus what the recorder itself maps; the kernel enforces it") \
   X(mode,             OOMREC_MODE,           mode,   "sampled",   "sampled: every block >= 64 KiB and a sample below; exact: every event; off") \
   X(dump_dir,         OOMREC_DUMP_DIR,       path,   "oom_dumps", "where bundles go; %p pid, %h host, %e program, %t time") \
-  X(session_dir,      OOMREC_SESSION_DIR,    path,   "",          "where the recording lives while the program runs (default: see docs/how-it-works.md)") \
+  X(session_dir,      OOMREC_SESSION_DIR,    path,   "",          "where the recording lives while the program runs (default: /dev/shm, else the temporary directory)") \
   X(max_dumps,        OOMREC_MAX_DUMPS,      count,  "5",         "keep at most N bundles in the dump directory; 0: no bound") \
   X(max_total_mb,     OOMREC_MAX_TOTAL_MB,   count,  "256",       "keep at most N MiB of bundles; 0: no bound; the newest is never deleted") \
-  X(recording_size,   OOMREC_RECORDING_SIZE, size,   "",          "memory the recorder may use (default 16M sampled, 256M exact)") \
+  X(recording_size,   OOMREC_RECORDING_SIZE, size,   "",          "memory the recorder may use (default 16M sampled, 256M exact, which goes on with samples when it is used up)") \
   X(sample_interval,  OOMREC_SAMPLE_INTERVAL,size,   "512K",      "mean distance of samples below 64 KiB") \
   X(python_objects,   OOMREC_PYTHON_OBJECTS, flag,   "0",         "run Python with PYTHONMALLOC=malloc, so that each small object is seen") \
   X(children,         OOMREC_CHILDREN,       flag,   "1",         "record child processes too") \

@@ -186,7 +186,9 @@ def test_a_limit_too_low_for_main_is_one_clear_line(oomrec, victim, limit):
 
 @pytest.mark.parametrize("option", ["--limit", "--limit-as"])
 def test_a_limit_too_low_for_the_interpreter_is_one_clear_line(oomrec, python, option):
-    run = oomrec("run", option, "1K", "--", python("3.11"), "-c", "print('ran')")
+    # What the recorder may map comes on top of --limit-as, and an interpreter alone might fit there.
+    large = {f"FILLER_{number}": "x" * 100_000 for number in range(12)}
+    run = oomrec("run", option, "1K", "--", python("3.11"), "-c", "print('ran')", env=large)
     assert run.exit_code != 0 and run.stdout == ""
     (line,) = [line for line in run.stderr.splitlines() if "never reached its first line" in line]
     assert line.endswith(f"raise {option}")

@@ -35,7 +35,7 @@ def test_no_stack_is_another_than_the_full_walks(check_library, workload):
     if workload in ("cpython", "numpy", "torch"):
         assert counts["python_reused"] > counts["python_frames"] / 2 > counts["stacks"]
     assert counts["known_chains"] > counts["stacks"] / 20
-    assert counts["known_stacks"] > counts["known_chains"]
+    assert counts["known_stacks"] > counts["known_chains"] / 2
     assert counts["oracle_frames"] > 5 * counts["oracle_stacks"] > 0
 
 
