@@ -23,11 +23,14 @@ namespace oomrec {
 // What became of the process after the trigger.
 #define OOMREC_OUTCOMES(X) X(running) X(recovered) X(exited) X(signal) X(oom_killed) X(unknown)
 
-// What happened, on evidence: see recorder/bundle/verdict.h. The first seven are explained by the
-// refusal itself; `killed_unexplained` and `unknown` are for deaths without one.
+// What happened, on evidence: see recorder/bundle/verdict.h and docs/deaths.md.
 #define OOMREC_VERDICTS(X) \
   X(soft_limit) X(address_space_limit) X(data_limit) X(request_too_large) X(allocation_failed) \
-  X(simulated) X(requested) X(unknown)
+  X(simulated) X(requested) X(unknown) \
+  X(injected) X(thread_creation_failed) X(fork_failed) X(mapping_failed) X(near_limit) \
+  X(null_dereference) X(uncaught_bad_alloc) X(crash_after_refusal) X(crashed) \
+  X(cgroup_oom_kill) X(system_oom_kill) X(killed_near_limit) X(terminated_under_pressure) \
+  X(killed_externally)
 
 // What refused, or would have refused next.
 #define OOMREC_LIMIT_KINDS(X) X(none) X(soft) X(rlimit_as) X(rlimit_data) X(cgroup) X(device)

@@ -29,6 +29,7 @@ struct Cause {
   OutcomeKind outcome = OutcomeKind::running;
   std::int32_t outcome_value = 0;  // exit status or signal number
   bool alive = true;               // /proc/PID of the process may be read for environment.json
+  const session::Death* death = nullptr;  // what was found out about its end; null: nobody looked
 
   // What follows has a default that fits most callers.
   std::string_view glibc_version;        // of the process; empty: not known
@@ -89,13 +90,20 @@ struct Completion {
   OutcomeKind outcome = OutcomeKind::unknown;
   std::int32_t value = 0;                   // exit status or signal number
   std::uint32_t repeats = kRepeatsUnknown;  // of the request; unknown: as they are in the bundle
+
+  // Null: as in the bundle.
+  const Verdict* verdict = nullptr;
+  const session::Crash* crash = nullptr;
+  const session::Death* death = nullptr;
 };
 
 // Further refusals of the same request, by now; kRepeatsUnknown where there is no such entry.
 std::uint32_t repeats_of(const session::View&, std::uint64_t failure) noexcept;
 
-// Completes the bundle at `path` (metadata.json, atomically).
-bool complete_outcome(InHook, const char* path, const Completion&, Workspace&) noexcept;
+// Completes the bundle at `path`: crash and death in its recording, then the verdict in its
+// manifest, then all of it in metadata.json. A file is old or new, never torn, and metadata.json,
+// which tells that the outcome is known, is the last.
+bool complete(InHook, const char* path, const Completion&, Workspace&) noexcept;
 
 // The same for the last bundle that write_from_process() wrote in this process, with the repeats of
 // its request that the session has counted by now, by a helper that is waited for at most

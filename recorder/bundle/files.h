@@ -56,6 +56,8 @@ bool write_symbols(InHook, Job&) noexcept;      // symbols.cpp
 bool write_metadata(InHook, Job&) noexcept;     // metadata.cpp
 bool write_manifest(InHook, Job&) noexcept;     // manifest.cpp
 
+void write_verdict(JsonWriter&, const Verdict&) noexcept;  // the value in metadata.json
+
 inline constexpr const char* kFileNames[] = {
     "manifest.json",    "metadata.json", "events.json",
     "environment.json", "symbols.json",  "recording.oomrec",

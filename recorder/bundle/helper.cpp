@@ -170,7 +170,7 @@ void run(void* argument) noexcept {
   Desk& desk = *static_cast<Desk*>(argument);
   if (!desk.in_place) close_inherited();
   if (desk.completes) {
-    complete_outcome(desk.hook, desk.work.path, desk.completion, desk.work);
+    complete(desk.hook, desk.work.path, desk.completion, desk.work);
     return;
   }
   const long bytes =

@@ -63,7 +63,7 @@ void JsonWriter::new_line() noexcept {
   constexpr std::string_view kSpaces = "                                                ";
   static_assert(kSpaces.size() == 2 * kMaxDepth);
   put('\n');
-  put(kSpaces.substr(0, std::size_t{2} * depth_));
+  put(kSpaces.substr(0, std::size_t{2} * (depth_ + indent_)));
 }
 
 void JsonWriter::separate(Level& level) noexcept {
@@ -176,7 +176,7 @@ void JsonWriter::utc(std::uint64_t realtime_ns) noexcept {
 
 bool JsonWriter::finish() noexcept {
   if (depth_ != 0 || !complete_) misuse();
-  put('\n');
+  if (indent_ == 0) put('\n');
   flush();
   return ok();
 }

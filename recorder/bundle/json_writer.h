@@ -15,8 +15,9 @@ namespace oomrec::bundle {
 
 class JsonWriter {
  public:
-  JsonWriter(InHook, int fd, char* buffer, std::size_t capacity) noexcept
-      : fd_(fd), buffer_(buffer), capacity_(capacity) {}
+  // `indent`: of the value in a document that is there already; then no newline follows it.
+  JsonWriter(InHook, int fd, char* buffer, std::size_t capacity, unsigned indent = 0) noexcept
+      : fd_(fd), buffer_(buffer), capacity_(capacity), indent_(indent) {}
 
   // On lines of their own and indented, or, where `row` is set, all on one line.
   void begin_object(bool row = false) noexcept { begin('{', row); }
@@ -37,7 +38,8 @@ class JsonWriter {
   void null() noexcept { token("null"); }
   void utc(std::uint64_t realtime_ns) noexcept;  // "2026-11-21T10:15:30Z"
 
-  // Writes what is buffered, and the last newline. True when the document is whole and written.
+  // Writes what is buffered, and a document's last newline. True when the document is whole and
+  // written.
   bool finish() noexcept;
 
   bool ok() const noexcept { return error_ == 0; }
@@ -65,6 +67,7 @@ class JsonWriter {
   int fd_;
   char* buffer_;
   std::size_t capacity_;
+  unsigned indent_;  // levels
   std::size_t used_ = 0;
   std::uint64_t flushed_ = 0;
   int error_ = 0;

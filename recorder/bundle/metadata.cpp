@@ -1,7 +1,7 @@
 // metadata.json: what happened, in words and figures.
 //
-// "outcome" stands near the front, and the request's "repeats" in the first 64 KiB behind it:
-// complete_outcome() finds them there.
+// "outcome" and "verdict" stand near the front in this order, and the request's "repeats" in the
+// first 64 KiB: complete() finds them there.
 #include "recorder/bundle/files.h"
 #include "recorder/bundle/text.h"
 
@@ -10,16 +10,6 @@ namespace {
 
 using session::Failure;
 using session::TableId;
-
-void write_verdict(JsonWriter& json, const Verdict& verdict) noexcept {
-  json.begin_object();
-  json.key("code").string(name_of(verdict.code));
-  json.key("summary").string(verdict.summary);
-  json.key("evidence").begin_array();
-  for (unsigned i = 0; i < verdict.evidence_count; ++i) json.string(verdict.evidence[i]);
-  json.end_array();
-  json.end_object();
-}
 
 void write_request(InHook hook, JsonWriter& json, const Job& job) noexcept {
   Failure failure{};
@@ -56,6 +46,16 @@ void write_limit(JsonWriter& json, const Verdict& verdict) noexcept {
 }
 
 }  // namespace
+
+void write_verdict(JsonWriter& json, const Verdict& verdict) noexcept {
+  json.begin_object();
+  json.key("code").string(name_of(verdict.code));
+  json.key("summary").string(verdict.summary);
+  json.key("evidence").begin_array();
+  for (unsigned i = 0; i < verdict.evidence_count; ++i) json.string(verdict.evidence[i]);
+  json.end_array();
+  json.end_object();
+}
 
 std::string_view outcome_text(OutcomeKind kind, std::int32_t value,
                               std::span<char> buffer) noexcept {

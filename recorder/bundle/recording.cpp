@@ -156,6 +156,7 @@ std::uint64_t Recording::lay_out(Reduction reduction) noexcept {
   std::memcpy(memory_.header, static_cast<const void*>(&view_.header()), sizeof(Header));
   header_.header_bytes = session::kHeaderBytes;
   std::memset(header_.alive_mutex, 0, sizeof header_.alive_mutex);  // nobody's: a copy is dead
+  if (job_.cause.death != nullptr) header_.death = *job_.cause.death;
 
   const auto set = [&](TableId id, std::uint64_t entries, std::uint32_t entry_bytes) {
     table(id).committed.store(entries, std::memory_order_relaxed);

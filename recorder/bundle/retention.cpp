@@ -13,7 +13,8 @@ namespace oomrec::bundle {
 namespace {
 
 constexpr VerdictCode kNotMemory[] = {VerdictCode::simulated, VerdictCode::requested,
-                                      VerdictCode::unknown};
+                                      VerdictCode::unknown, VerdictCode::crashed,
+                                      VerdictCode::killed_externally};
 constexpr std::size_t kPart = sizeof(Workspace{}.json) / 4;
 
 // Of a kill nobody may know more than what the process held: that is all there will ever be of it.

@@ -130,7 +130,7 @@ Result write(InHook hook, const session::View& view, const Cause& cause,
   }
   char outcome[32];
   work.verdict = verdict_of(view, cause.trigger, cause.failure, cause.reason,
-                            outcome_text(cause.outcome, cause.outcome_value, outcome));
+                            outcome_text(cause.outcome, cause.outcome_value, outcome), cause.death);
 
   const int dump_directory = open_dump_directory(destination.directory, work);
   if (dump_directory < 0) {

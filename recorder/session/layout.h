@@ -36,7 +36,7 @@ template <class T>
 using Atomic = std::atomic<T>;
 
 inline constexpr u64 kMagic = 0x014345524d4f4f1aULL;  // 1A "OOMREC" 01
-inline constexpr u32 kVersion = 1;
+inline constexpr u32 kVersion = 2;
 inline constexpr u64 kSegmentBytes = u64{16} << 20;
 inline constexpr u32 kMaxSegments = 64;
 inline constexpr u64 kPageBytes = 4096;
@@ -375,6 +375,72 @@ struct Python {
   u32 reserved;
 };
 
+// How the process fared when it last looked (recorder/limit/health.h): the evidence that is left of
+// a kill. 0: not known; kUnlimited: no limit.
+struct Health {
+  Atomic<u64> time_ns;  // of the look; stored last
+  Atomic<u64> rss_bytes;
+  Atomic<u64> live_bytes;  // heap + map, as published
+  Atomic<u64> swap_bytes;
+  Atomic<u64> major_faults;
+  Atomic<u64> cgroup_used_bytes;   // working set, of the cgroup with the lowest limit
+  Atomic<u64> cgroup_limit_bytes;  // the lowest among its own cgroup and the ancestors
+  Atomic<u64> available_bytes;     // MemAvailable
+  Atomic<u64> cgroup_oom_kills;    // of its own cgroup: kills by the kernel so far
+  Atomic<u64> system_oom_kills;    // of the machine (/proc/vmstat)
+  Atomic<u32> pressure_some;  // PSI avg10 of memory, in 1/100 %: the cgroup's, or the machine's
+  Atomic<u32> pressure_full;
+};
+static_assert(sizeof(Health) == 88 && offsetof(Health, pressure_some) == 80);
+
+// A signal that ends the process, as its own handler saw it (recorder/crash.h), and the refusal
+// that it may follow from. All zero: none came, or nobody saw it.
+inline constexpr u32 kCrashFrames = 32;
+struct Crash {
+  Atomic<u32> signal;  // stored last
+  i32 code;            // si_code
+  u64 address;         // si_addr of SIGSEGV and SIGBUS
+  u64 time_ns;
+  u32 thread;           // entry in `threads`
+  u32 failure;          // the same thread's last refusal, entry in `failures`; 0: none
+  u64 failure_bytes;    // of that refusal's latest repeat
+  u64 failure_time_ns;  // likewise
+  u32 flags;            // kCrash…
+  i32 sender_pid;       // who sent it; 0: the kernel, for a fault
+  u32 frame_count;
+  u32 reserved;
+  u64 frames[kCrashFrames];  // of its stack, innermost first (native ones: words as in Node)
+};
+inline constexpr u32 kCrashGuardPage = 1;    // the address is beyond the end of the thread's stack
+inline constexpr u32 kCrashTerminate = 2;    // std::terminate is on the stack
+inline constexpr u32 kCrashServedSince = 4;  // the refused stack has been given memory since
+static_assert(offsetof(Crash, frames) == 64 && sizeof(Crash) == 64 + 8 * kCrashFrames);
+
+// What others know of the process' death: whoever waited for it, the kernel's log, counters. Zero
+// in a session; filled in where a bundle is made of one, by tools/deaths.
+struct Death {
+  u64 realtime_ns;              // when it was noticed; 0: nobody looked, and all below is zero
+  u32 flags;                    // kDeath…
+  i32 wait_status;              // as wait() tells it; with kDeathWaited
+  u64 cgroup_oom_kills_before;  // as the process saw it last
+  u64 cgroup_oom_kills_after;
+  u64 system_oom_kills_before;
+  u64 system_oom_kills_after;
+  i32 sender_pid;         // who signalled; 0: not known
+  u32 kernel_line_kind;   // KernelLine
+  char kernel_line[256];  // of the kernel's log, that fits this death; NUL-terminated
+};
+inline constexpr u32 kDeathWaited = 1;
+inline constexpr u32 kDeathAlone = 2;     // its cgroup held no other process
+inline constexpr u32 kDeathAtOnce = 4;    // the counter rose within 1 s of the wait status
+inline constexpr u32 kDeathOthers = 8;    // others of its group died then, too
+inline constexpr u32 kDeathLogRead = 16;  // the kernel's log could be read back to the last tick
+inline constexpr u32 kDeathParentCgroup = 32;   // its cgroup is gone: the counters are its parent's
+inline constexpr u32 kDeathCgroupCounted = 64;  // the counters of the cgroup are known at both ends
+inline constexpr u32 kDeathSystemCounted = 128;
+enum class KernelLine : u32 { none, cgroup, system };
+static_assert(offsetof(Death, kernel_line) == 56 && sizeof(Death) == 312);
+
 struct Header {
   u64 magic;
   u32 version;
@@ -429,6 +495,12 @@ struct Header {
 
   u64 limit_as_bytes;      // RLIMIT_AS as --limit-as set it; 0: it did not
   u64 limit_as_own_bytes;  // of it, what was added for the recorder's own memory
+
+  StringId cgroup;       // directory of its own memory cgroup, as the process sees it
+  StringId cgroup_path;  // as /proc/self/cgroup names it: what the kernel's log says
+  Health health;
+  Crash crash;
+  Death death;
 };
 static_assert(offsetof(Header, used_bytes) == 24 && offsetof(Header, alive_mutex) == 40 &&
               offsetof(Header, pid) == 104 && offsetof(Header, boot_id) == 120 &&
@@ -439,7 +511,11 @@ static_assert(offsetof(Header, used_bytes) == 24 && offsetof(Header, alive_mutex
               offsetof(Header, spaces) == 384 && offsetof(Header, tables) == 864);
 static_assert(offsetof(Header, limit_as_bytes) == 864 + kTableSlots * sizeof(TableDirectory) &&
               offsetof(Header, limit_as_own_bytes) == offsetof(Header, limit_as_bytes) + 8 &&
-              sizeof(Header) == offsetof(Header, limit_as_own_bytes) + 8 &&
+              offsetof(Header, cgroup) == offsetof(Header, limit_as_own_bytes) + 8 &&
+              offsetof(Header, health) == offsetof(Header, cgroup) + 8 &&
+              offsetof(Header, crash) == offsetof(Header, health) + sizeof(Health) &&
+              offsetof(Header, death) == offsetof(Header, crash) + sizeof(Crash) &&
+              sizeof(Header) == offsetof(Header, death) + sizeof(Death) &&
               sizeof(Header) <= kHeaderBytes);
 static_assert(std::is_standard_layout_v<Header> && std::is_trivially_destructible_v<Header>);
 static_assert(Atomic<u64>::is_always_lock_free, "a lock would die with its owner");

@@ -264,8 +264,7 @@ Recovered recover(const Session& orphan, const fs::path& only_into, const End& k
     const auto entry = number_of(read_json(open_bundle / "metadata.json"), "failure");
     const bundle::Completion completion{outcome.outcome, outcome.value,
                                         bundle::repeats_of(recording.view(), entry.value_or(0))};
-    if (bundle::complete_outcome(OutsideHooks::in_hook(), open_bundle.c_str(), completion,
-                                 *workspace)) {
+    if (bundle::complete(OutsideHooks::in_hook(), open_bundle.c_str(), completion, *workspace)) {
       result = {Recovery::completed, open_bundle, ""};
     }
   }

@@ -33,8 +33,8 @@ void complete_bundles(const std::vector<fs::path>& directories, const Ended& end
     if (!bundle.open || bundle.pid != static_cast<std::uint64_t>(ended.pid)) continue;
     const bool follows = realtime_now_ns() - time_of_text(bundle.created_at_utc) < kFollowsWithinNs;
     const End outcome = follows ? end : End{OutcomeKind::recovered, 0};
-    bundle::complete_outcome(OutsideHooks::in_hook(), bundle.path.c_str(),
-                             {outcome.outcome, outcome.value}, *workspace);
+    bundle::complete(OutsideHooks::in_hook(), bundle.path.c_str(), {outcome.outcome, outcome.value},
+                     *workspace);
   }
 }
 

@@ -198,16 +198,15 @@ TEST_CASE("outcome and repeats are completed later, and only they") {
   const auto path = scratch.write(session.view(), refusal(session));
   auto expected = Scratch::json(path / "metadata.json");
   CHECK(expected["outcome"] == "running");
-  REQUIRE(complete_outcome(OutsideHooks::in_hook(), path.c_str(), {OutcomeKind::exited, 1},
-                           *scratch.work));
+  REQUIRE(complete(OutsideHooks::in_hook(), path.c_str(), {OutcomeKind::exited, 1}, *scratch.work));
   expected["outcome"] = "exited 1";
   CHECK(Scratch::json(path / "metadata.json") == expected);
-  REQUIRE(complete_outcome(OutsideHooks::in_hook(), path.c_str(), {OutcomeKind::recovered, 0, 1234},
-                           *scratch.work));
+  REQUIRE(complete(OutsideHooks::in_hook(), path.c_str(), {OutcomeKind::recovered, 0, 1234},
+                   *scratch.work));
   expected["outcome"] = "recovered";
   expected["request"]["repeats"] = 1234;
   CHECK(Scratch::json(path / "metadata.json") == expected);
-  CHECK_FALSE(complete_outcome(OutsideHooks::in_hook(), "/nowhere", {}, *scratch.work));
+  CHECK_FALSE(complete(OutsideHooks::in_hook(), "/nowhere", {}, *scratch.work));
 }
 
 TEST_CASE("the first ceiling that explains a refusal is the verdict") {

@@ -1,0 +1,30 @@
+// The parts of the verdict: one file for each kind of evidence, and what they share. Private to
+// this folder.
+#pragma once
+
+#include "recorder/bundle/text.h"
+#include "recorder/bundle/verdict.h"
+
+namespace oomrec::bundle {
+
+// verdict_refusal.cpp
+void explain_refusal(Verdict&, const session::View&, const session::Failure&) noexcept;
+
+// verdict_death.cpp. `outcome` as in metadata.json.
+void explain_death(Verdict&, const session::View&, const session::Death&,
+                   std::string_view outcome) noexcept;
+
+// A sum that stays at kUnlimited.
+inline std::uint64_t add(std::uint64_t a, std::uint64_t b) noexcept {
+  return a + b < a ? session::kUnlimited : a + b;
+}
+
+// One more line of evidence, while there is room: fill(Text&).
+template <class Fill>
+void add_line(Verdict& verdict, Fill&& fill) noexcept {
+  if (verdict.evidence_count == kMaxEvidence) return;
+  Text text{verdict.evidence[verdict.evidence_count++]};
+  fill(text);
+}
+
+}  // namespace oomrec::bundle
