@@ -1,6 +1,6 @@
 #include "recorder/counters.h"
 
-#include "recorder/system/files.h"
+#include "recorder/near_limit.h"
 #include "recorder/tick.h"
 
 namespace oomrec::recorder {
@@ -17,6 +17,7 @@ void publish(InHook hook, ThreadState& thread, Space space) noexcept {
       totals.published_live_bytes.fetch_add(share, std::memory_order_relaxed) + share;
   if (share > 0) raise_peak(totals, live);
   read_clock(hook, thread);
+  if (share >= kGrowthBytes) watch_growth(hook);
 }
 
 void raise_peak(SpaceTotals& totals, std::int64_t live) noexcept {

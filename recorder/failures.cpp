@@ -244,6 +244,12 @@ bool dump(InHook hook, std::string_view reason) noexcept {
   return write_bundle(hook, cause, true);
 }
 
+bool warn_of_limit(InHook hook) noexcept {
+  bundle::Cause cause;
+  cause.trigger = Trigger::near_limit;
+  return write_bundle(hook, cause, false);
+}
+
 void tell_last_failure(InHook hook, int status) noexcept {
   Last last;
   {

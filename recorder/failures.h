@@ -55,6 +55,9 @@ class BundleRate {
 // none.
 void tell_last_failure(InHook, int status) noexcept;
 
+// A bundle that tells that a limit is near. False: none is due now, or none could be written.
+bool warn_of_limit(InHook) noexcept;
+
 // What became of the process after its last bundle, written there once. On the tick, when it has
 // lived on for ten seconds; returns at once.
 void note_recovery(InHook, std::uint64_t now_ns) noexcept;

@@ -74,6 +74,15 @@ struct Parser<OptionType::count> {
   }
 };
 template <>
+struct Parser<OptionType::percent> {
+  static bool parse(const char* text, std::uint64_t& value) noexcept {
+    std::uint64_t percent = 0;
+    if (!parse_count(text, percent) || percent > 100) return false;
+    value = percent;
+    return true;
+  }
+};
+template <>
 struct Parser<OptionType::flag> {
   static bool parse(const char* text, bool& value) noexcept { return parse_flag(text, value); }
 };
@@ -140,6 +149,7 @@ Options read_options(const char* const* environment, OptionProblems& problems) n
 #undef X
     if (const char* const text = value_of(entry, "OOMREC_DUMP_DIR"))
       options.dump_dir_named = *text != '\0';
+    if (const char* const text = value_of(entry, "OOMREC_WARN")) options.warn_named = *text != '\0';
   }
   return options;
 }
@@ -148,6 +158,7 @@ std::string_view accepted_by(std::string_view variable) noexcept {
   constexpr std::string_view kAccepted[] = {
       "a size such as 64M or 1.5G (suffixes K M G T)",
       "a whole number",
+      "a whole number from 0 to 100",
       "0 or 1",
       "a path",
       "off, sampled or exact",

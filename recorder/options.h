@@ -17,6 +17,7 @@ namespace oomrec {
   X(limit,            OOMREC_LIMIT,          size,   "",          "refuse allocations beyond SIZE (heap + writable anonymous mappings of one process)") \
   X(limit_as,         OOMREC_LIMIT_AS,       size,   "",          "set RLIMIT_AS to SIZE plus what the recorder itself maps; the kernel enforces it") \
   X(mode,             OOMREC_MODE,           mode,   "sampled",   "sampled: every block >= 64 KiB and a sample below; exact: every event; off") \
+  X(warn,             OOMREC_WARN,           percent,"95",        "write a bundle when memory reaches PERCENT of a limit that kills (a cgroup's), before the kill; where it is given, of --limit and RLIMIT_AS as well; 0: never") \
   X(dump_dir,         OOMREC_DUMP_DIR,       path,   "oom_dumps", "where bundles go; %p pid, %h host, %e program, %t time") \
   X(session_dir,      OOMREC_SESSION_DIR,    path,   "",          "where the recording lives while the program runs (default: /dev/shm, else the temporary directory)") \
   X(max_dumps,        OOMREC_MAX_DUMPS,      count,  "5",         "keep at most N bundles in the dump directory; 0: no bound") \
@@ -29,13 +30,15 @@ namespace oomrec {
   X(bundle_seconds,   OOMREC_BUNDLE_SECONDS, count,  "5",         "give up writing a bundle after N seconds")
 // clang-format on
 
-enum class OptionType : std::uint8_t { size, count, flag, path, mode };
+enum class OptionType : std::uint8_t { size, count, percent, flag, path, mode };
 
 // Values as the recorder uses them. `text` fields point into the environment block.
 struct Options {
   std::uint64_t limit = 0;
   std::uint64_t limit_as = 0;
   Mode mode = Mode::sampled;
+  std::uint64_t warn = 95;
+  bool warn_named = false;  // the user chose it
   const char* dump_dir = "oom_dumps";
   bool dump_dir_named = false;  // the user chose it
   const char* session_dir = "";

@@ -13,6 +13,7 @@
 #include "recorder/bundle/expand.h"
 #include "recorder/counters.h"
 #include "recorder/failures.h"
+#include "recorder/near_limit.h"
 #include "recorder/recorder.h"
 #include "recorder/stack/stack.h"
 #include "recorder/state.h"
@@ -168,6 +169,7 @@ bool open_session(InHook hook, bool child) noexcept {
   g_state.mode.store(options.mode, std::memory_order_relaxed);
   g_state.generation->store(++g_state.last_generation, std::memory_order_relaxed);
   if (child) hold_inherited(hook);
+  begin_health(hook);
   g_state.phase.store(Phase::active, std::memory_order_release);
   return true;
 }

@@ -3,7 +3,7 @@
 #include "recorder/bundle/bundle.h"
 #include "recorder/counters.h"
 #include "recorder/failures.h"
-#include "recorder/limit/ceilings.h"
+#include "recorder/near_limit.h"
 #include "recorder/stack/stack.h"
 #include "recorder/system/files.h"
 
@@ -44,7 +44,7 @@ void add_point(InHook hook, std::uint64_t now) noexcept {
   if (!line.wants(tick)) return;
   const std::uint32_t place = line.place(tick);
   if (place == TimeLine::kPoints) return;
-  const std::uint64_t rss = limit::read_rss(hook);
+  const std::uint64_t rss = g_session.header().health.rss_bytes.load(std::memory_order_relaxed);
   if (place < line.count()) {
     write_point(g_session.points.at(g_ticks.entry_of[place]), now, rss);
   } else if (g_session.points.append(hook, g_ticks.entry_of[place], [&](Point& point) noexcept {
@@ -95,6 +95,7 @@ void read_clock(InHook hook, ThreadState& thread) noexcept {
   bundle::finish(hook, 0);  // only asks: a helper that has ended is reaped
   note_recovery(hook, now);
   stack::check_a_module(hook);
+  watch_limits(hook, now);
   add_point(hook, now);
   g_ticks.at_work.store(false, std::memory_order_release);
 }

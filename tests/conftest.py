@@ -47,6 +47,9 @@ class Run:
         """The bundle that the program asked for in these words."""
         return next(path for path in self.bundles() if metadata(path)["context"] == mark)
 
+    def bundles_for(self, trigger: str) -> list[Path]:
+        return [path for path in self.bundles() if metadata(path)["reason"] == trigger]
+
     def only_bundle(self) -> Path:
         found = self.bundles()
         assert len(found) == 1, f"{len(found)} bundles in {self.dump_dir}\n{self}"
@@ -149,6 +152,30 @@ class Runner:
                     stream.close()
 
 
+class MemoryCgroup:
+    """A memory cgroup of the test's own, v1 or v2."""
+
+    def __init__(self, name: str, limit: str):
+        v1 = Path("/sys/fs/cgroup/memory")
+        self.path = (v1 if v1.is_dir() else v1.parent) / name
+        self.path.mkdir()
+        knob = "memory.limit_in_bytes" if v1.is_dir() else "memory.max"
+        (self.path / knob).write_text(limit)
+
+    def enter(self) -> None:
+        (self.path / "cgroup.procs").write_text(str(os.getpid()))
+
+    def remove(self) -> None:
+        until = time.monotonic() + 10
+        while self.path.exists() and time.monotonic() < until:
+            for pid in (self.path / "cgroup.procs").read_text().split():
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(int(pid), signal.SIGKILL)
+            with contextlib.suppress(OSError):
+                self.path.rmdir()
+            time.sleep(0.01)
+
+
 def metadata(bundle: Path) -> dict:
     return json.loads((bundle / "metadata.json").read_text())
 
@@ -235,6 +262,20 @@ def victim(build_dir):
         return str(path)
 
     return path_of
+
+
+@pytest.fixture
+def cgroup():
+    """cgroup("200M") is a new memory cgroup with that limit; `preexec_fn=cgroup.enter` goes there."""
+    made = []
+
+    def make(limit: str) -> MemoryCgroup:
+        made.append(MemoryCgroup(f"oomrec_test_{os.getpid()}_{len(made)}", limit))
+        return made[-1]
+
+    yield make
+    for group in made:
+        group.remove()
 
 
 @pytest.fixture(scope="session")

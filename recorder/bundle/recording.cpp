@@ -85,7 +85,10 @@ class Recording {
   std::uint64_t end_ = 0;
   int fd_ = -1;
   int error_ = 0;
+  std::uint64_t unflushed_ = 0;
 };
+
+constexpr std::uint64_t kFlushBytes = std::uint64_t{1} << 20;
 
 // Nothing crosses a segment.
 std::uint64_t Recording::place(std::uint64_t bytes, std::uint64_t alignment) noexcept {
@@ -202,7 +205,17 @@ std::uint64_t Recording::lay_out(Reduction reduction) noexcept {
 }
 
 void Recording::put(std::uint64_t offset, const void* data, std::uint64_t bytes) noexcept {
-  if (error_ == 0 && bytes != 0) error_ = sys::write_all_at(fd_, data, bytes, offset);
+  const auto* const from = static_cast<const char*>(data);
+  for (std::uint64_t done = 0; error_ == 0 && done < bytes;) {
+    const std::uint64_t piece = job_.frugal ? std::min(bytes - done, kFlushBytes) : bytes;
+    error_ = sys::write_all_at(fd_, from + done, piece, offset + done);
+    done += piece;
+    unflushed_ += piece;
+    if (job_.frugal && unflushed_ >= kFlushBytes) {
+      sys::drop_cache(fd_);
+      unflushed_ = 0;
+    }
+  }
 }
 
 void Recording::copy_table(TableId id) noexcept {

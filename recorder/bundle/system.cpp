@@ -134,6 +134,11 @@ int stat_at(int directory, const char* path, struct stat& out) noexcept {
 
 int sync(int fd) noexcept { return static_cast<int>(call(SYS_fsync, fd)); }
 
+void drop_cache(int fd) noexcept {
+  call(SYS_fdatasync, fd);
+  call(SYS_fadvise64, fd, 0, 0, POSIX_FADV_DONTNEED);
+}
+
 std::uint64_t realtime_ns() noexcept { return clock_ns(CLOCK_REALTIME); }
 std::uint64_t monotonic_ns() noexcept { return clock_ns(CLOCK_MONOTONIC); }
 

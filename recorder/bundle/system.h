@@ -37,6 +37,7 @@ int rename_at(int directory, const char* from, const char* to) noexcept;
 int unlink_at(int directory, const char* path, int flags) noexcept;
 int stat_at(int directory, const char* path, struct stat& out) noexcept;  // follows no link
 int sync(int fd) noexcept;
+void drop_cache(int fd) noexcept;  // what was written reaches the disk and leaves the page cache
 std::uint64_t realtime_ns() noexcept;
 std::uint64_t monotonic_ns() noexcept;
 

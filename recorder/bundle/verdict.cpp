@@ -22,10 +22,13 @@ void explain_trigger(Verdict& verdict, Trigger trigger, std::string_view reason)
 
 }  // namespace
 
-Verdict verdict_of(const session::View& view, Trigger trigger, std::uint32_t index,
-                   std::string_view reason, std::string_view outcome,
-                   const session::Death* found) noexcept {
-  Verdict verdict;
+void explain(Verdict& verdict, const session::View& view, Trigger trigger, std::uint32_t index,
+             std::string_view reason, std::string_view outcome,
+             const session::Death* found) noexcept {
+  verdict.code = VerdictCode::unknown;
+  verdict.summary[0] = '\0';
+  verdict.evidence_count = 0;
+  verdict.limit = LimitKind::none;
   session::Failure failure{};
   const session::Death& death = found != nullptr ? *found : view.header().death;
   const bool asked_for = trigger == Trigger::request || trigger == Trigger::simulated;
@@ -33,12 +36,13 @@ Verdict verdict_of(const session::View& view, Trigger trigger, std::uint32_t ind
       !asked_for && index != 0 && view.read(session::TableId::failures, index, failure);
   if (refused) {
     explain_refusal(verdict, view, failure);
+  } else if (trigger == Trigger::near_limit) {
+    explain_near_limit(verdict, view);
   } else if (trigger == Trigger::killed) {
     explain_death(verdict, view, death, outcome);
   } else {
     explain_trigger(verdict, trigger, reason);
   }
-  return verdict;
 }
 
 }  // namespace oomrec::bundle

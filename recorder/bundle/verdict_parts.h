@@ -10,6 +10,9 @@ namespace oomrec::bundle {
 // verdict_refusal.cpp
 void explain_refusal(Verdict&, const session::View&, const session::Failure&) noexcept;
 
+// verdict_near.cpp
+void explain_near_limit(Verdict&, const session::View&) noexcept;
+
 // verdict_death.cpp. `outcome` as in metadata.json.
 void explain_death(Verdict&, const session::View&, const session::Death&,
                    std::string_view outcome) noexcept;

@@ -6,6 +6,7 @@
 #include "recorder/bundle/retention.h"
 #include "recorder/bundle/system.h"
 #include "recorder/bundle/text.h"
+#include "recorder/limit/health.h"
 
 namespace oomrec::bundle {
 namespace {
@@ -122,6 +123,8 @@ Result write(InHook hook, const session::View& view, const Cause& cause,
   const std::uint64_t began_ns = sys::monotonic_ns();
   Job job{view, cause, work, destination.max_total_bytes,
           cause.realtime_ns != 0 ? cause.realtime_ns : sys::realtime_ns()};
+  constexpr unsigned kNearPercent = 80;
+  job.frugal = limit::nearness_to_kill(view.header().health).percent() >= kNearPercent;
   work.path[0] = '\0';
   error = 0;
   if (view.problem() != session::Problem::none) {
@@ -129,8 +132,8 @@ Result write(InHook hook, const session::View& view, const Cause& cause,
     return Result::failed;
   }
   char outcome[32];
-  work.verdict = verdict_of(view, cause.trigger, cause.failure, cause.reason,
-                            outcome_text(cause.outcome, cause.outcome_value, outcome), cause.death);
+  explain(work.verdict, view, cause.trigger, cause.failure, cause.reason,
+          outcome_text(cause.outcome, cause.outcome_value, outcome), cause.death);
 
   const int dump_directory = open_dump_directory(destination.directory, work);
   if (dump_directory < 0) {

@@ -16,7 +16,6 @@ namespace {
 using session::kUnlimited;
 using system::Text;
 
-constexpr std::uint64_t kPageBytes = 4096;
 // v1 has no word for "no limit" but the largest multiple of a page.
 constexpr std::uint64_t kHugeBytes = std::uint64_t{1} << 60;
 constexpr std::size_t kPathBytes = 384;
@@ -27,10 +26,12 @@ struct Controller {
   const char* limit_file;
   const char* usage_file;
   std::string_view inactive;  // line of memory.stat, with its hierarchy
+  const char* events_file;    // has a line "oom_kill N"
 };
 constexpr Controller kV1 = {"/memory", "/memory.limit_in_bytes", "/memory.usage_in_bytes",
-                            "total_inactive_file "};
-constexpr Controller kV2 = {"", "/memory.max", "/memory.current", "inactive_file "};
+                            "total_inactive_file ", "/memory.oom_control"};
+constexpr Controller kV2 = {"", "/memory.max", "/memory.current", "inactive_file ",
+                            "/memory.events"};
 
 std::uint64_t rlimit_bytes(int resource) noexcept {
   rlimit64 limits{};
@@ -99,13 +100,18 @@ std::string_view own_path(std::string_view text, bool& v1) noexcept {
   out.data_bytes = bytes("VmData:");
 }
 
-[[gnu::noinline]] void read_cgroup(InHook, Ceilings& out) noexcept {
+[[gnu::noinline]] void read_cgroup(InHook, Ceilings& out, CgroupPlace* place) noexcept {
   char path[kPathBytes], text[1408];
   Text(path) << system::g_roots.proc << "/self/cgroup";
   if (system::read_file(path, text, sizeof(text)) <= 0) return;
   bool v1 = false;
   const std::string_view own = own_path(text, v1);
   const Controller& controller = v1 ? kV1 : kV2;
+  if (place != nullptr) {
+    *place = {};
+    place->v1 = v1;
+    Text(place->named) << own;
+  }
 
   Text directory(path);
   directory << system::g_roots.cgroup << controller.directory;
@@ -114,6 +120,7 @@ std::string_view own_path(std::string_view text, bool& v1) noexcept {
   if (own.size() > 1) directory << own;
   if (directory.truncated() || !read_number(path, controller.usage_file, limit))
     path[root_bytes] = '\0';
+  if (place != nullptr) Text(place->own) << path;
 
   for (std::size_t end = std::string_view{path}.size();;) {
     std::uint64_t used = 0;
@@ -123,6 +130,7 @@ std::string_view own_path(std::string_view text, bool& v1) noexcept {
       const std::uint64_t inactive = inactive_bytes(path, controller);
       out.cgroup_limit_bytes = limit;
       out.cgroup_used_bytes = used > inactive ? used - inactive : 0;
+      if (place != nullptr) Text(place->limiting) << path;
     }
     if (end <= root_bytes) break;
     while (end > root_bytes && path[end - 1] != '/') --end;  // to the parent
@@ -131,13 +139,27 @@ std::string_view own_path(std::string_view text, bool& v1) noexcept {
   }
 }
 
-std::uint64_t read_rss(InHook) noexcept {
-  char path[kPathBytes], text[128];
-  Text(path) << system::g_roots.proc << "/self/statm";
-  if (system::read_file(path, text, sizeof(text)) <= 0) return 0;
-  std::string_view rest;
-  system::number_in(text, &rest);
-  return system::number_in(rest) * kPageBytes;
+bool read_cgroup_usage(InHook, const CgroupPlace& place, std::uint64_t& used_bytes) noexcept {
+  const Controller& controller = place.v1 ? kV1 : kV2;
+  std::uint64_t used = 0;
+  if (place.limiting[0] == '\0' || !read_number(place.limiting, controller.usage_file, used))
+    return false;
+  const std::uint64_t inactive = inactive_bytes(place.limiting, controller);
+  used_bytes = used > inactive ? used - inactive : 0;
+  return true;
+}
+
+[[gnu::noinline]] bool read_cgroup_kills(InHook, const CgroupPlace& place,
+                                         std::uint64_t& kills) noexcept {
+  char path[kPathBytes];
+  Text name(path);
+  name << place.own << (place.v1 ? kV1 : kV2).events_file;
+  char text[256];
+  if (place.own[0] == '\0' || name.truncated() || system::read_file(path, text, sizeof(text)) <= 0)
+    return false;
+  const std::string_view line = system::field(text, "oom_kill ");
+  kills = system::number_in(line);
+  return !line.empty();
 }
 
 Ceilings read_ceilings(InHook hook) noexcept {

@@ -30,12 +30,23 @@ Ceilings read_ceilings(InHook) noexcept;
 // VmSize, VmData and VmRSS of /proc/self/status.
 void read_usage(InHook, Ceilings&) noexcept;
 
+// Where the memory cgroup of the process is, for those who look again.
+struct CgroupPlace {
+  char own[384];       // directory of its own cgroup; empty: none is known
+  char limiting[384];  // of the one whose limit is the lowest, its own or an ancestor's
+  char named[384];     // as /proc/self/cgroup names its own
+  bool v1;
+};
+
 // The cgroup of the process with the lowest limit among it and its ancestors, v1 or v2. Where
 // /proc/self/cgroup names a path that is not visible here (a container without a namespace of its
-// own) the mounted root is what binds.
-void read_cgroup(InHook, Ceilings&) noexcept;
+// own) the mounted root is what binds. `place`: filled in as well.
+void read_cgroup(InHook, Ceilings&, CgroupPlace* place = nullptr) noexcept;
 
-// Resident bytes by /proc/self/statm, about 2 µs: for the time line. 0: not known.
-std::uint64_t read_rss(InHook) noexcept;
+// The working set of the cgroup with the lowest limit, looked up again. False: it is gone.
+bool read_cgroup_usage(InHook, const CgroupPlace&, std::uint64_t& used_bytes) noexcept;
+
+// How often the kernel has killed in its own cgroup. False: not known.
+bool read_cgroup_kills(InHook, const CgroupPlace&, std::uint64_t& kills) noexcept;
 
 }  // namespace oomrec::limit

@@ -390,8 +390,10 @@ struct Health {
   Atomic<u64> system_oom_kills;    // of the machine (/proc/vmstat)
   Atomic<u32> pressure_some;  // PSI avg10 of memory, in 1/100 %: the cgroup's, or the machine's
   Atomic<u32> pressure_full;
+  Atomic<u64> vm_bytes;  // address space
+  Atomic<u64> rlimit_as_bytes;
 };
-static_assert(sizeof(Health) == 88 && offsetof(Health, pressure_some) == 80);
+static_assert(sizeof(Health) == 104 && offsetof(Health, pressure_some) == 80);
 
 // A signal that ends the process, as its own handler saw it (recorder/crash.h), and the refusal
 // that it may follow from. All zero: none came, or nobody saw it.

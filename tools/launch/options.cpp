@@ -80,6 +80,8 @@ std::string_view OptionRow::value() const {
       return "SIZE";
     case OptionType::count:
       return "N";
+    case OptionType::percent:
+      return "PERCENT";
     case OptionType::path:
       return "DIR";
     case OptionType::mode:

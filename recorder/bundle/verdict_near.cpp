@@ -1,0 +1,80 @@
+// A limit that is near: what the process saw when it looked, before anything was refused or killed.
+#include "recorder/bundle/verdict_parts.h"
+#include "recorder/limit/health.h"
+
+namespace oomrec::bundle {
+namespace {
+
+constexpr std::uint64_t kKiB = 1024;
+
+std::string_view name_of_limit(LimitKind kind) noexcept {
+  switch (kind) {
+    case LimitKind::soft:
+      return "the soft limit";
+    case LimitKind::rlimit_as:
+      return "the address space limit (RLIMIT_AS)";
+    default:
+      return "the cgroup's limit";
+  }
+}
+
+std::string_view measure_of(LimitKind kind) noexcept {
+  switch (kind) {
+    case LimitKind::soft:
+      return "live ";
+    case LimitKind::rlimit_as:
+      return "in use ";
+    default:
+      return "working set ";
+  }
+}
+
+}  // namespace
+
+void explain_near_limit(Verdict& verdict, const session::View& view) noexcept {
+  const session::Header& header = view.header();
+  const session::Health& health = header.health;
+  const limit::Nearness refusal = limit::nearness_to_refusal(
+      health, header.soft_limit_bytes.load(std::memory_order_relaxed));
+  limit::Nearness near = limit::nearness_to_kill(health);
+  if (refusal.percent() > near.percent()) near = refusal;
+
+  verdict.code = VerdictCode::near_limit;
+  verdict.limit = near.kind;
+  verdict.limit_bytes = near.limit_bytes;
+  verdict.limit_used_bytes = near.sum_bytes();
+  const auto add_use = [&](Text& text) {
+    text.add(measure_of(near.kind)).size(near.used_bytes);
+    if (near.expected_bytes >= kKiB)
+      text.add(" + ").size(near.expected_bytes).add(" allocated but not yet touched");
+  };
+  Text summary{verdict.summary};
+  const std::string_view program = base_name(view.string(header.executable));
+  summary.add(program.empty() ? "the process" : program).add(" is at ").number(near.percent());
+  summary.add(" % of ").add(name_of_limit(near.kind)).add(" of ").size(near.limit_bytes);
+  summary.add(" (");
+  add_use(summary);
+  summary.add("): the next megabytes may be its last");
+
+  add_line(verdict, [&](Text& text) {
+    add_use(text);
+    text.add(" of ").size(near.limit_bytes);
+  });
+  add_line(verdict, [&](Text& text) {
+    text.add("resident ").size(health.rss_bytes.load(std::memory_order_relaxed));
+    text.add(", swapped out ").size(health.swap_bytes.load(std::memory_order_relaxed));
+    text.add("; ").number(health.major_faults.load(std::memory_order_relaxed));
+    text.add(" major faults so far");
+  });
+  add_line(verdict, [&](Text& text) {
+    const auto percent = [&](std::uint32_t hundredths) {
+      text.number(hundredths / 100).add('.').number(hundredths % 100, 2).add(" %");
+    };
+    text.add("memory pressure of the last 10 s: some ");
+    percent(health.pressure_some.load(std::memory_order_relaxed));
+    text.add(", full ");
+    percent(health.pressure_full.load(std::memory_order_relaxed));
+  });
+}
+
+}  // namespace oomrec::bundle

@@ -1,0 +1,142 @@
+#include "recorder/limit/health.h"
+
+#include <fcntl.h>
+#include <sys/resource.h>
+
+#include <string_view>
+
+#include "recorder/system/files.h"
+#include "recorder/system/syscalls.h"
+#include "recorder/system/text.h"
+
+namespace oomrec::limit {
+namespace {
+
+using session::Health;
+using session::kUnlimited;
+using system::Text;
+
+constexpr std::uint64_t kPageBytes = 4096;
+constexpr std::size_t kPathBytes = 416;
+
+void set(std::atomic<std::uint64_t>& word, std::uint64_t value) noexcept {
+  word.store(value, std::memory_order_relaxed);
+}
+std::uint64_t get(const std::atomic<std::uint64_t>& word) noexcept {
+  return word.load(std::memory_order_relaxed);
+}
+
+// "12.34" in hundredths.
+std::uint32_t hundredths(std::string_view text) noexcept {
+  std::string_view rest;
+  const std::uint64_t whole = system::number_in(text, &rest);
+  if (!rest.empty()) rest.remove_prefix(1);
+  return static_cast<std::uint32_t>(whole * 100 + system::number_in(rest.substr(0, 2)));
+}
+
+// Each with a buffer, so none may be inlined into another: a hook uses little stack.
+
+[[gnu::noinline]] bool read_pressure(const char* directory, const char* file,
+                                     Health& health) noexcept {
+  char path[kPathBytes], text[256];
+  Text name(path);
+  name << directory << file;
+  if (name.truncated() || system::read_file(path, text, sizeof(text)) <= 0) return false;
+  health.pressure_some.store(hundredths(system::field(text, "some avg10=")),
+                             std::memory_order_relaxed);
+  health.pressure_full.store(hundredths(system::field(text, "full avg10=")),
+                             std::memory_order_relaxed);
+  return true;
+}
+
+// VmSwap stands in the second half of some 1,500 bytes.
+[[gnu::noinline]] void read_swap(Health& health) noexcept {
+  char path[kPathBytes], text[1408];
+  Text(path) << system::g_roots.proc << "/self/status";
+  if (system::read_file(path, text, sizeof(text)) > 0)
+    set(health.swap_bytes, system::number_in(system::field(text, "VmSwap:")) * 1024);
+}
+
+[[gnu::noinline]] void read_available(Health& health) noexcept {
+  char path[kPathBytes], text[256];
+  Text(path) << system::g_roots.proc << "/meminfo";
+  if (system::read_file(path, text, sizeof(text)) > 0)
+    set(health.available_bytes, system::number_in(system::field(text, "MemAvailable:")) * 1024);
+}
+
+// Kills of the whole machine: a line somewhere in the 4 KiB of /proc/vmstat, read in pieces that
+// overlap by a line.
+[[gnu::noinline]] void read_system_kills(Health& health) noexcept {
+  constexpr std::string_view kLine = "\noom_kill ";
+  constexpr std::size_t kOverlap = 64;
+  char path[kPathBytes], text[1024];
+  Text(path) << system::g_roots.proc << "/vmstat";
+  const system::File file = system::File::open(path, O_RDONLY);
+  for (std::uint64_t offset = 0; file.is_open();) {
+    const long bytes = file.read_at(offset, text, sizeof(text));
+    if (bytes <= 0) return;
+    const std::string_view piece{text, static_cast<std::size_t>(bytes)};
+    const std::size_t at = piece.find(kLine);
+    if (at != piece.npos && piece.find('\n', at + 1) != piece.npos)
+      return set(health.system_oom_kills, system::number_in(piece.substr(at + kLine.size())));
+    if (piece.size() <= kOverlap) return;
+    offset += piece.size() - kOverlap;
+  }
+}
+
+// Pages of address space and of memory.
+[[gnu::noinline]] void read_size(Health& health) noexcept {
+  char path[kPathBytes], text[128];
+  Text(path) << system::g_roots.proc << "/self/statm";
+  if (system::read_file(path, text, sizeof(text)) <= 0) return;
+  std::string_view rest;
+  set(health.vm_bytes, system::number_in(text, &rest) * kPageBytes);
+  set(health.rss_bytes, system::number_in(rest) * kPageBytes);
+}
+
+std::uint64_t not_resident(const Health& health) noexcept {
+  const std::uint64_t live = get(health.live_bytes), resident = get(health.rss_bytes);
+  return live > resident ? live - resident : 0;
+}
+
+}  // namespace
+
+void look_quickly(InHook hook, const CgroupPlace& place, Health& health) noexcept {
+  read_size(health);
+  std::uint64_t used = 0;
+  if (read_cgroup_usage(hook, place, used)) set(health.cgroup_used_bytes, used);
+  rlimit64 limit{};
+  if (system::call(SYS_prlimit64, 0, RLIMIT_AS, nullptr, &limit) == 0)
+    set(health.rlimit_as_bytes, limit.rlim_cur == RLIM64_INFINITY ? kUnlimited : limit.rlim_cur);
+}
+
+void look_thoroughly(InHook hook, const CgroupPlace& place, Health& health) noexcept {
+  read_swap(health);
+  read_available(health);
+  read_system_kills(health);
+  std::uint64_t kills = 0;
+  if (read_cgroup_kills(hook, place, kills)) set(health.cgroup_oom_kills, kills);
+  if (place.v1 || place.own[0] == '\0' || !read_pressure(place.own, "/memory.pressure", health))
+    read_pressure(system::g_roots.proc, "/pressure/memory", health);
+  rusage usage{};
+  if (system::call(SYS_getrusage, RUSAGE_SELF, &usage) == 0)
+    set(health.major_faults, static_cast<std::uint64_t>(usage.ru_majflt));
+}
+
+Nearness nearness_to_kill(const Health& health) noexcept {
+  const std::uint64_t limit = get(health.cgroup_limit_bytes);
+  if (limit == 0 || limit == kUnlimited) return {};
+  return {LimitKind::cgroup, get(health.cgroup_used_bytes), not_resident(health), limit};
+}
+
+Nearness nearness_to_refusal(const Health& health, std::uint64_t soft_limit_bytes) noexcept {
+  Nearness nearest;
+  if (soft_limit_bytes != 0)
+    nearest = {LimitKind::soft, get(health.live_bytes), 0, soft_limit_bytes};
+  const std::uint64_t limit = get(health.rlimit_as_bytes);
+  const Nearness space{LimitKind::rlimit_as, get(health.vm_bytes), 0,
+                       limit == kUnlimited ? 0 : limit};
+  return space.percent() > nearest.percent() ? space : nearest;
+}
+
+}  // namespace oomrec::limit

@@ -1,0 +1,41 @@
+// How the process fares: what is left as evidence when it is killed (session::Health).
+//
+// Where a figure cannot be read it stays as it was.
+#pragma once
+
+#include "recorder/hook_scope.h"
+#include "recorder/limit/ceilings.h"
+#include "recorder/session/layout.h"
+
+namespace oomrec::limit {
+
+// What changes quickly, some 15 µs where a cgroup has a limit: resident, address space and its
+// limit, the cgroup's working set.
+void look_quickly(InHook, const CgroupPlace&, session::Health&) noexcept;
+
+// All else, some 100 µs: swap and faults of the process, kills and pressure of cgroup and machine.
+void look_thoroughly(InHook, const CgroupPlace&, session::Health&) noexcept;
+
+// How near a process is to what bounds it.
+struct Nearness {
+  LimitKind kind = LimitKind::none;
+  std::uint64_t used_bytes = 0;
+  std::uint64_t expected_bytes = 0;  // allocated, but not yet resident: will be used when touched
+  std::uint64_t limit_bytes = 0;
+
+  std::uint64_t sum_bytes() const noexcept { return used_bytes + expected_bytes; }
+  // 0 without a limit.
+  unsigned percent() const noexcept {
+    if (limit_bytes == 0) return 0;
+    const double part = static_cast<double>(sum_bytes()) / static_cast<double>(limit_bytes);
+    return part > 100 ? 10'000 : static_cast<unsigned>(part * 100);
+  }
+};
+
+// Of a limit whose crossing kills: the cgroup's.
+Nearness nearness_to_kill(const session::Health&) noexcept;
+
+// Of a limit whose crossing is refused: the soft limit or RLIMIT_AS, whichever is nearer.
+Nearness nearness_to_refusal(const session::Health&, std::uint64_t soft_limit_bytes) noexcept;
+
+}  // namespace oomrec::limit

@@ -1,0 +1,28 @@
+// A bundle before the kill: whoever passes a limit that kills gets no chance to write one.
+//
+// On the tick, and with each block of a MiB or more, the process looks how near it is to its
+// cgroup's limit. Memory is often touched long after it was allocated, with no hook in between: so
+// what is live but not yet resident counts as used. A limit whose crossing is refused (--limit,
+// RLIMIT_AS) is watched where the user asked for it: the refusal has its own bundle.
+#pragma once
+
+#include <cstdint>
+
+#include "recorder/hook_scope.h"
+
+namespace oomrec::recorder {
+
+// A session has begun: the first look, and which cgroup it is.
+void begin_health(InHook) noexcept;
+
+// On the tick.
+void watch_limits(InHook, std::uint64_t now_ns) noexcept;
+
+// A block of kGrowthBytes or more has been counted. Nanoseconds, unless the mark may be passed.
+inline constexpr std::int64_t kGrowthBytes = std::int64_t{1} << 20;
+void watch_growth(InHook) noexcept;
+
+// After a fork.
+void forget_limits(InHook) noexcept;
+
+}  // namespace oomrec::recorder

@@ -1,0 +1,32 @@
+// A machine of fixture files: its own /proc and cgroups.
+#pragma once
+
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <string>
+
+#include "recorder/system/files.h"
+#include "tests/unit/scratch_directory.h"
+
+namespace oomrec::tests {
+
+// Files below a root of their own.
+class Machine {
+ public:
+  Machine() {
+    std::strcpy(system::g_roots.proc, (root_ + "/proc").c_str());
+    std::strcpy(system::g_roots.cgroup, (root_ + "/cgroup").c_str());
+  }
+  ~Machine() { system::g_roots = {}; }
+  void file(const std::string& path, const std::string& text) {
+    std::filesystem::create_directories(std::filesystem::path(root_ + path).parent_path());
+    std::ofstream(root_ + path) << text;
+  }
+
+ private:
+  ScratchDirectory directory_;
+  const std::string root_ = directory_.path();
+};
+
+}  // namespace oomrec::tests
