@@ -1,5 +1,6 @@
 #include "recorder/failures.h"
 
+#include "recorder/action.h"
 #include "recorder/bundle/bundle.h"
 #include "recorder/counters.h"
 #include "recorder/hand_over.h"
@@ -232,6 +233,7 @@ void on_failure(InHook hook, const Request& request, int error, bool by_us) noex
     append_event(*thread, EventKind::fail, request.api, entry, request.bytes, refusal.node);
   }
   if (first && !request.probe && entry != 0) write_bundle(hook, cause_of(entry, by_us), false);
+  if (!request.probe) act_on_refusal(hook);
   if (thread != nullptr) leave(thread);
 }
 
@@ -284,9 +286,13 @@ void note_recovery(InHook hook, std::uint64_t now_ns) noexcept {
 }
 
 void complete_outcome_at_end(InHook hook, int status) noexcept {
+  complete_outcome(hook, outcome_at_end(status), status);
+}
+
+void complete_outcome(InHook hook, OutcomeKind outcome, std::int32_t value) noexcept {
   if (!g_failures.open_outcome.exchange(false, std::memory_order_relaxed)) return;
   const auto seconds = static_cast<unsigned>(g_state.options.bundle_seconds);
-  bundle::complete_last(hook, outcome_at_end(status), status, seconds);
+  bundle::complete_last(hook, outcome, value, seconds);
 }
 
 bool last_failure_told() noexcept {

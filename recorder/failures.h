@@ -64,6 +64,8 @@ void note_recovery(InHook, std::uint64_t now_ns) noexcept;
 // When it ends with `status`: it died of its last refusal, or got over it. Returns within the
 // bundle's time bound.
 void complete_outcome_at_end(InHook, int status) noexcept;
+// The same in other words: by a signal.
+void complete_outcome(InHook, OutcomeKind, std::int32_t value) noexcept;
 
 // Whether the last refusal on record is told in a bundle, whose recording has those before it: the
 // session is not needed any more.

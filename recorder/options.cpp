@@ -58,6 +58,22 @@ bool parse_mode(std::string_view text, Mode& mode) noexcept {
   return false;
 }
 
+bool parse_action(std::string_view text, OomAction& action) noexcept {
+  constexpr std::string_view kExit = "exit=";
+  std::uint64_t status = 0;
+  if (text == "continue") {
+    action = {};
+  } else if (text == "abort") {
+    action = {OnOom::abort, 0};
+  } else if (text.substr(0, kExit.size()) == kExit &&
+             parse_count(text.substr(kExit.size()), status) && status < 256) {
+    action = {OnOom::exit, static_cast<int>(status)};
+  } else {
+    return false;
+  }
+  return true;
+}
+
 // One parser a type; the field's own type tells count from size only by name, so the row says it.
 template <OptionType type>
 struct Parser;
@@ -91,12 +107,20 @@ struct Parser<OptionType::mode> {
   static bool parse(const char* text, Mode& value) noexcept { return parse_mode(text, value); }
 };
 template <>
+struct Parser<OptionType::action> {
+  static bool parse(const char* text, OomAction& value) noexcept {
+    return parse_action(text, value);
+  }
+};
+template <>
 struct Parser<OptionType::path> {
   static bool parse(const char* text, const char*& value) noexcept {
     value = text;
     return true;
   }
 };
+template <>
+struct Parser<OptionType::command> : Parser<OptionType::path> {};
 
 // The value of "NAME=value" when `entry` begins with `name` and '='; else nullptr.
 const char* value_of(const char* entry, std::string_view name) noexcept {
@@ -162,6 +186,8 @@ std::string_view accepted_by(std::string_view variable) noexcept {
       "0 or 1",
       "a path",
       "off, sampled or exact",
+      "a command for sh",
+      "continue, exit=N (N up to 255) or abort",
   };
 #define X(field, name, type, fallback, help) \
   if (variable == #name) return kAccepted[static_cast<std::size_t>(OptionType::type)];

@@ -27,10 +27,28 @@ namespace oomrec {
   X(python_objects,   OOMREC_PYTHON_OBJECTS, flag,   "0",         "run Python with PYTHONMALLOC=malloc, so that each small object is seen") \
   X(children,         OOMREC_CHILDREN,       flag,   "1",         "record child processes too") \
   X(quiet,            OOMREC_QUIET,          flag,   "0",         "print nothing on stderr") \
-  X(bundle_seconds,   OOMREC_BUNDLE_SECONDS, count,  "5",         "give up writing a bundle after N seconds")
+  X(bundle_seconds,   OOMREC_BUNDLE_SECONDS, count,  "5",         "give up writing a bundle after N seconds") \
+  X(on_oom_exec,      OOMREC_ON_OOM_EXEC,    command,"",          "when memory has run out for the first time, after the bundle, run COMMAND by sh; %p pid, %b the bundle") \
+  X(on_oom,           OOMREC_ON_OOM,         action, "continue",  "and then: continue, exit=N (at once, no exit handlers) or abort")
 // clang-format on
 
-enum class OptionType : std::uint8_t { size, count, percent, flag, path, mode };
+enum class OptionType : std::uint8_t {
+  size,
+  count,
+  percent,
+  flag,
+  path,
+  mode,
+  command,
+  action
+};
+
+// What becomes of the program at its first refusal.
+enum class OnOom : std::uint8_t { go_on, exit, abort };
+struct OomAction {
+  OnOom what = OnOom::go_on;
+  int status = 0;  // of an exit
+};
 
 // Values as the recorder uses them. `text` fields point into the environment block.
 struct Options {
@@ -50,6 +68,8 @@ struct Options {
   bool children = true;
   bool quiet = false;
   std::uint64_t bundle_seconds = 5;
+  const char* on_oom_exec = "";
+  OomAction on_oom;
 };
 
 // Parses "64", "512K", "1.5G"; false for an unknown suffix, a sign, an overflow, or no digits.

@@ -9,6 +9,7 @@
 #include <cstring>
 #include <string_view>
 
+#include "recorder/action.h"
 #include "recorder/bundle/bundle.h"
 #include "recorder/bundle/expand.h"
 #include "recorder/counters.h"
@@ -220,7 +221,7 @@ bool start(const Options& options) noexcept {
     say("recorder off: ", g_session.off_reason());
     return false;
   }
-  if (!bundle::prepare()) say("no bundles: no memory for their writer", "");
+  if (!bundle::prepare(environ)) say("no bundles: no memory for their writer", "");
   limit_address_space();
   return true;
 }
@@ -254,6 +255,7 @@ void on_fork_child(InHook hook) noexcept {
     stack::forget_session(hook);
     forget_threads(hook);
     forget_failures(hook);
+    forget_action(hook);
     forget_ticks(hook);
     g_state.holders.forget(hook);
     g_state.blocks.forget(hook);

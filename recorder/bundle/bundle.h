@@ -80,9 +80,13 @@ Result write_from_process(InHook, const Cause&, const Destination&, const Report
 // reaped.
 bool finish(InHook, unsigned seconds) noexcept;
 
-// Reserves and touches what write_from_process needs, and remembers which file stderr is. Called
-// from the recorder's start().
-bool prepare() noexcept;
+// Reserves and touches what write_from_process needs, and remembers which file stderr is, and what
+// a command gets of `environment`. Called from the recorder's start().
+bool prepare(const char* const* environment) noexcept;
+
+// Has the helper run the user's command (command.h) for the last bundle of this process, and waits
+// for its end, at most `seconds`. False: it could not be started.
+bool run_from_process(InHook, const char* command, unsigned seconds) noexcept;
 
 // What is known only after a bundle was written.
 inline constexpr std::uint32_t kRepeatsUnknown = ~std::uint32_t{0};

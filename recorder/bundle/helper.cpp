@@ -28,6 +28,7 @@
 #include <new>
 
 #include "recorder/bundle/bundle.h"
+#include "recorder/bundle/command.h"
 #include "recorder/bundle/report.h"
 #include "recorder/bundle/standard_error.h"
 #include "recorder/bundle/system.h"
@@ -69,6 +70,8 @@ struct Desk {
   char lines[2048];
   Completion completion;
   bool completes;  // the last bundle, instead of writing one
+  CommandSpace command;
+  unsigned command_seconds;  // 0: there is none to run; else instead of writing a bundle
   bool in_place;
   bool reported;
   std::uint32_t ticket;
@@ -169,6 +172,7 @@ void write_somewhere(Desk& desk) noexcept {
 void run(void* argument) noexcept {
   Desk& desk = *static_cast<Desk*>(argument);
   if (!desk.in_place) close_inherited();
+  if (desk.command_seconds != 0) return run_command(desk.command, desk.command_seconds);
   if (desk.completes) {
     complete(desk.hook, desk.work.path, desk.completion, desk.work);
     return;
@@ -231,7 +235,7 @@ void clear_stack([[maybe_unused]] Desk& desk) noexcept {
 
 // Has the desk's work done, by a helper or in place: the helper's pid, or minus an errno when the
 // work is done.
-long start_work(Desk& desk) noexcept {
+long start_work(Desk& desk, bool may_be_in_place = true) noexcept {
   const std::uint64_t all = ~std::uint64_t{0};
   std::uint64_t before = 0;
   sys::call(SYS_rt_sigprocmask, SIG_SETMASK, address(&all), address(&before), 8);
@@ -240,7 +244,7 @@ long start_work(Desk& desk) noexcept {
   const long helper = clone_helper(desk.stack + sizeof desk.stack, &desk);
   if (helper < 0) {
     desk.in_place = true;
-    run_on_stack(desk.stack + sizeof desk.stack, &desk);
+    if (may_be_in_place) run_on_stack(desk.stack + sizeof desk.stack, &desk);
     g_word.store(0, std::memory_order_release);
   } else {
     g_helper.store(static_cast<int>(helper), std::memory_order_release);
@@ -311,6 +315,7 @@ void fill(Desk& desk, InHook hook, const Cause& cause, const Destination& destin
                                                           : session_path.substr(0, slash));
   desk.report = report;
   desk.completes = false;
+  desk.command_seconds = 0;
   desk.symbols_start = 0;
   desk.reported = false;
   desk.lines[0] = '\0';
@@ -321,13 +326,14 @@ void fill(Desk& desk, InHook hook, const Cause& cause, const Destination& destin
 
 }  // namespace
 
-bool prepare() noexcept {
+bool prepare(const char* const* environment) noexcept {
   remember_standard_error();
   if (g_desk != nullptr) return true;
   void* const memory = system::map_private(sizeof(Desk));
   if (memory == nullptr) return false;
   if (system::populate(memory, sizeof(Desk)) != 0) std::memset(memory, 0, sizeof(Desk));
   g_desk = static_cast<Desk*>(memory);
+  keep_environment(environment, g_desk->command);
   g_owner.store(process_id(), std::memory_order_relaxed);
   return true;
 }
@@ -353,11 +359,31 @@ bool complete_last(InHook hook, OutcomeKind kind, std::int32_t value, unsigned s
     return false;
   }
   desk.hook = hook;
+  desk.command_seconds = 0;
   desk.completes = true;
   desk.completion = {kind, value, repeats_of(desk.view, desk.cause.failure)};
   start_work(desk);
   finish(hook, seconds);
   return true;
+}
+
+// Not where clone is refused: in place the command would be a child of the program.
+bool run_from_process(InHook hook, const char* command, unsigned seconds) noexcept {
+  if (g_desk == nullptr || system::is_sandboxed()) return false;
+  forget_parents_helper();
+  if (!claim(sys::monotonic_ns() + seconds * kSecond)) return false;
+  reap();
+  Desk& desk = *g_desk;
+  const bool written =
+      g_results[desk.ticket % kResults].load(std::memory_order_acquire) == Result::written;
+  if (!expand_command(command, process_id(), written ? desk.work.path : "", desk.command)) {
+    g_word.store(0, std::memory_order_release);
+    return false;
+  }
+  desk.command_seconds = seconds;
+  const bool started = start_work(desk, false) > 0;
+  finish(hook, seconds + 1);
+  return started;
 }
 
 Result write_from_process(InHook hook, const Cause& cause, const Destination& destination,

@@ -25,7 +25,8 @@ std::uint32_t capture(InHook, ThreadStacks&, std::uint32_t group) noexcept { ret
 }  // namespace oomrec::stack
 
 namespace oomrec::bundle {
-bool prepare() noexcept { return true; }
+bool prepare(const char* const*) noexcept { return true; }
+bool run_from_process(InHook, const char*, unsigned) noexcept { return true; }
 Result write_from_process(InHook, const Cause&, const Destination&, const Report&,
                           unsigned) noexcept {
   return Result::failed;

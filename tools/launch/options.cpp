@@ -86,6 +86,10 @@ std::string_view OptionRow::value() const {
       return "DIR";
     case OptionType::mode:
       return "MODE";
+    case OptionType::command:
+      return "COMMAND";
+    case OptionType::action:
+      return "ACTION";
     case OptionType::flag:
       return standard == "1" ? "0|1" : "";
   }

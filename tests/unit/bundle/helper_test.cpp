@@ -36,7 +36,7 @@ std::uint32_t refusal() {
     const std::string path = directory.dumps.string();
     settings.session_directory = path.c_str();
     REQUIRE(g_session.create(kHook, settings));
-    REQUIRE(prepare());
+    REQUIRE(prepare(nullptr));
     std::uint32_t index = 0;
     REQUIRE(g_session.failures.append(kHook, index, [](session::Failure& f) {
       f.bytes = 4099;
@@ -76,12 +76,12 @@ class CaughtError {
   CaughtError() : before_(dup(2)) {
     REQUIRE(pipe2(pipe_, O_CLOEXEC) == 0);
     dup2(pipe_[1], 2);
-    prepare();  // this is the stderr of the start
+    prepare(nullptr);  // this is the stderr of the start
   }
   ~CaughtError() {
     dup2(before_, 2);
     for (const int fd : {before_, pipe_[0], pipe_[1]}) close(fd);
-    prepare();
+    prepare(nullptr);
   }
   std::string text() {
     char buffer[8192];

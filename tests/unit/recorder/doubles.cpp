@@ -39,7 +39,8 @@ std::uint32_t capture(InHook hook, ThreadStacks&, std::uint32_t group) noexcept 
 
 namespace oomrec::bundle {
 
-bool prepare() noexcept { return true; }
+bool prepare(const char* const*) noexcept { return true; }
+bool run_from_process(InHook, const char*, unsigned) noexcept { return true; }
 bool finish(InHook, unsigned) noexcept { return true; }
 bool complete_last(InHook, OutcomeKind kind, std::int32_t, unsigned) noexcept {
   ++doubles::g_bundles.completed;

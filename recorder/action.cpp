@@ -1,0 +1,60 @@
+#include "recorder/action.h"
+
+#include <signal.h>
+
+#include "recorder/bundle/bundle.h"
+#include "recorder/failures.h"
+#include "recorder/recorder.h"
+#include "recorder/state.h"
+#include "recorder/system/files.h"
+#include "recorder/system/syscalls.h"
+
+namespace oomrec::recorder {
+namespace {
+
+constinit std::atomic<bool> g_done{false};
+
+// As the kernel would end it: no handler of the program runs under the failing thread's locks.
+[[noreturn]] void die_of_abort() noexcept {
+  struct {
+    void (*handler)(int) = SIG_DFL;
+    unsigned long flags = 0;
+    void (*restorer)() = nullptr;
+    std::uint64_t mask = 0;
+  } by_default;
+  system::call(SYS_rt_sigaction, SIGABRT, &by_default, nullptr, sizeof by_default.mask);
+  const std::uint64_t abort_alone = std::uint64_t{1} << (SIGABRT - 1);
+  system::call(SYS_rt_sigprocmask, SIG_UNBLOCK, &abort_alone, nullptr, sizeof abort_alone);
+  for (;;) system::call(SYS_tgkill, system::process_id(), system::thread_id(), SIGABRT);
+}
+
+[[noreturn]] void die_of_exit(InHook hook, int status) noexcept {
+  on_exit(hook, status, ExitKind::immediate);
+  for (;;) system::call(SYS_exit_group, status);
+}
+
+}  // namespace
+
+void act_on_refusal(InHook hook) noexcept {
+  const Options& options = g_state.options;
+  const bool has_command = options.on_oom_exec[0] != '\0';
+  if ((!has_command && options.on_oom.what == OnOom::go_on) || system::is_sandboxed() ||
+      g_done.exchange(true, std::memory_order_relaxed))
+    return;
+  const auto seconds = static_cast<unsigned>(options.bundle_seconds);
+  bundle::finish(hook, seconds);
+  if (has_command) bundle::run_from_process(hook, options.on_oom_exec, seconds);
+  switch (options.on_oom.what) {
+    case OnOom::go_on:
+      return;
+    case OnOom::exit:
+      die_of_exit(hook, options.on_oom.status);
+    case OnOom::abort:
+      complete_outcome(hook, OutcomeKind::signal, SIGABRT);
+      die_of_abort();
+  }
+}
+
+void forget_action(InHook) noexcept { g_done.store(false, std::memory_order_relaxed); }
+
+}  // namespace oomrec::recorder

@@ -1,0 +1,102 @@
+"""What the user wants done when memory has run out: bundle, command, then continue, exit or abort."""
+
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+LIVES_ON = "begun\nchildren: none, signals: 0\nexit handlers ran\n"
+
+
+def outcome(oomrec, run):
+    return oomrec.json("show", run.bundles()[0])["outcome"]
+
+
+def lines_of(path: Path) -> list[str]:
+    return path.read_text().splitlines() if path.exists() else []
+
+
+def test_the_command_runs_once_after_the_bundle(preload, victim, tmp_path):
+    """With pid and bundle, which is finished by then; the program has neither child nor signal."""
+    told = tmp_path / "told"
+    command = f"echo %p %b 100%% >> {told}; ls %b >> {told}; echo spoken"
+    run = preload(victim("refused_often"), env={"OOMREC_ON_OOM_EXEC": command})
+    assert (run.exit_code, run.stdout) == (0, LIVES_ON), str(run)
+    first, *files = lines_of(told)
+    assert first == f"{run.pid} {run.bundles()[0]} 100%"
+    assert "manifest.json" in files and files.count("manifest.json") == 1  # once, of three refusals
+    assert len(run.bundles()) == 3
+    assert run.stderr.splitlines().count("spoken") == 1  # never on the program's stdout
+
+
+def test_the_command_is_not_recorded_itself(preload, victim, tmp_path):
+    told = tmp_path / "told"
+    command = f"env > {told}; cat /proc/$$/status | grep -E 'Sig(Blk|Cgt)' >> {told}"
+    preload(
+        victim("refused_often"),
+        env={"OOMREC_ON_OOM_EXEC": command, "HOME": "/home/of/mine", "SECRET": "1"},
+    )
+    environment = lines_of(told)
+    assert "HOME=/home/of/mine" in environment and any(x.startswith("PATH=") for x in environment)
+    assert not any(x.startswith(("LD_PRELOAD", "OOMREC_", "SECRET")) for x in environment)
+    signals = dict(x.split(":\t") for x in environment if x.startswith("Sig"))
+    assert int(signals["SigBlk"], 16) == 0
+    assert int(signals["SigCgt"], 16) & (1 << 5) == 0  # the program's SIGABRT handler
+
+
+@pytest.mark.parametrize("way", ["run", "preload"])
+def test_exit(oomrec, preload, victim, tmp_path, way):
+    """At once: the command has run, exit handlers have not, and the bundle knows."""
+    told = tmp_path / "told"
+    if way == "run":
+        run = oomrec("run", "--on-oom-exec", f"echo %p >> {told}", "--on-oom", "exit=7",
+                     "--", victim("refused_often"))  # fmt: skip
+    else:
+        run = preload(
+            victim("refused_often"),
+            env={"OOMREC_ON_OOM": "exit=7", "OOMREC_ON_OOM_EXEC": f"echo %p >> {told}"},
+        )
+    assert (run.exit_code, run.stdout) == (7, "begun\n"), str(run)
+    assert len(lines_of(told)) == 1
+    assert outcome(oomrec, run) == "exited 7"
+    assert len(run.bundles()) == 1
+    assert preload.sessions_left() == []
+
+
+@pytest.mark.parametrize("way", ["run", "preload"])
+def test_abort_is_the_kernels(oomrec, preload, victim, way):
+    """No handler of the program runs, and it dies of SIGABRT."""
+    if way == "run":
+        run = oomrec("run", "--on-oom", "abort", "--", victim("refused_often"))
+    else:
+        run = preload(victim("refused_often"), env={"OOMREC_ON_OOM": "abort"})
+    assert (run.exit_code, run.stdout) == (128 + 6, "begun\n"), str(run)
+    shown = oomrec.json("show", run.only_bundle())
+    assert (shown["outcome"], shown["verdict"]["code"]) == ("signal 6", "request_too_large")
+
+
+def test_a_slow_command_does_not_hold_the_program(preload, victim):
+    began = time.monotonic()
+    run = preload(
+        victim("refused_often"),
+        env={"OOMREC_ON_OOM_EXEC": "exec >&- 2>&-; sleep 20", "OOMREC_BUNDLE_SECONDS": "1"},
+    )
+    assert (run.exit_code, run.stdout) == (0, LIVES_ON), str(run)
+    assert 0.9 < time.monotonic() - began < 10
+    assert len(run.bundles()) == 3
+
+
+def test_a_python_is_ended_at_its_first_refusal(preload, oomrec, victim):
+    run = preload(
+        sys.executable, victim("python/over_limit.py"), "bytes",
+        env={"OOMREC_LIMIT": "100M", "OOMREC_ON_OOM": "exit=9"},
+    )  # fmt: skip
+    assert run.exit_code == 9 and "Traceback" not in run.stderr, str(run)
+    assert outcome(oomrec, run) == "exited 9"
+
+
+@pytest.mark.parametrize("value", ["exit", "exit=256", "exit=-1", "kill", "abort=1"])
+def test_what_is_no_action_is_refused(oomrec, value):
+    run = oomrec("run", "--on-oom", value, "--", "true")
+    assert run.exit_code != 0 and "continue, exit=N" in run.stderr, str(run)
