@@ -17,14 +17,14 @@ namespace {
 
 constexpr std::uint32_t kThoroughEvery = 10;  // ticks: a second
 constexpr std::uint32_t kFindEvery = 50;      // the process may have been moved, the limit changed
-constexpr unsigned kRearmPercent = 5;         // so far below the mark before there is another bundle
+constexpr unsigned kRearmPercent = 5;  // so far below the mark before there is another bundle
 constexpr std::int64_t kFar = std::numeric_limits<std::int64_t>::max();
 
 struct NearLimit {
   std::atomic<bool> looking{false};
   limit::CgroupPlace place{};
   std::uint32_t looks = 0;
-  bool told = false;                         // no other bundle before it is far again
+  bool told = false;                          // no other bundle before it is far again
   std::atomic<std::int64_t> live_mark{kFar};  // live bytes from which on a look is due
 };
 constinit NearLimit g_near;

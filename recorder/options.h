@@ -32,16 +32,7 @@ namespace oomrec {
   X(on_oom,           OOMREC_ON_OOM,         action, "continue",  "and then: continue, exit=N (at once, no exit handlers) or abort")
 // clang-format on
 
-enum class OptionType : std::uint8_t {
-  size,
-  count,
-  percent,
-  flag,
-  path,
-  mode,
-  command,
-  action
-};
+enum class OptionType : std::uint8_t { size, count, percent, flag, path, mode, command, action };
 
 // What becomes of the program at its first refusal.
 enum class OnOom : std::uint8_t { go_on, exit, abort };

@@ -1,11 +1,15 @@
 // `oomrec run`: starts a program with the recorder, waits for it, and tells what became of it.
 #include <fmt/format.h>
 
-#include <ctime>
+#include <cstdlib>
+#include <filesystem>
+#include <optional>
 
 #include "tools/commands.h"
 #include "tools/large_stack.h"
 #include "tools/launch/aftermath.h"
+#include "tools/launch/brink.h"
+#include "tools/launch/cgroup.h"
 #include "tools/launch/options.h"
 #include "tools/launch/process.h"
 #include "tools/launch/recorded.h"
@@ -14,22 +18,39 @@
 
 namespace oomrec::tools {
 
+namespace {
+
+// The program, in its cgroup where one was asked for.
+Ended run_it(const RunOptions& options, const std::string& path, const Settings& settings,
+             const MemoryCgroup* cgroup) {
+  if (cgroup == nullptr) return run_program(path, options.program(), settings);
+  const Options& in_force = options.in_force();
+  if (in_force.session_dir[0] != '\0') setenv("OOMREC_SESSION_DIR", in_force.session_dir, 1);
+  const BrinkWatch watch{*cgroup, {std::filesystem::absolute(in_force.dump_dir)}, in_force.quiet};
+  return run_program(path, options.program(), settings, [&] { return cgroup->enter(); });
+}
+
+}  // namespace
+
 int run_command(const Words& words) {
   RunOptions options;
   if (!options.parse(words)) return code(Exit::shown);
 
   if (!options.in_force().quiet) tell_unknown_variables();
   const std::string path = find_program(options.program().front());
+  std::optional<MemoryCgroup> cgroup;  // until its end has been explained: its counters tell
+  if (options.cgroup_bytes() != 0) cgroup.emplace(options.cgroup_bytes());
+  const MemoryCgroup* const group = cgroup ? &*cgroup : nullptr;
   if (options.in_force().mode == Mode::off) {
-    return exit_code_of(run_program(path, options.program(), {}).wait_status);
+    return exit_code_of(run_it(options, path, {}, group).wait_status);
   }
   const std::string why_not = unsuitability(path);
   if (!why_not.empty()) {
     remark(fmt::format("{} {}; it runs without the recorder", printable(path), why_not));
-    return exit_code_of(run_program(path, options.program(), {}).wait_status);
+    return exit_code_of(run_it(options, path, {}, group).wait_status);
   }
   const Settings settings = recording_settings(options);
-  const Ended ended = run_program(path, options.program(), settings);
+  const Ended ended = run_it(options, path, settings, group);
   on_large_stack([&] {
     tell_the_end(ended, {path, options.program(), settings, options.in_force()});
   });

@@ -18,7 +18,8 @@ namespace oomrec::bundle {
 namespace {
 
 constexpr std::string_view kKept[] = {"PATH=", "HOME=", "USER=", "LANG=", "TMPDIR="};
-constexpr std::string_view kStandardPath = "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+constexpr std::string_view kStandardPath =
+    "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
 long address(const void* pointer) noexcept { return reinterpret_cast<long>(pointer); }
 

@@ -1,5 +1,5 @@
-// The user's command, when memory has run out (--on-oom-exec): by the helper, so that the program has
-// neither a copy of itself nor a child of its own.
+// The user's command, when memory has run out (--on-oom-exec): by the helper, so that the program
+// has neither a copy of itself nor a child of its own.
 #pragma once
 
 #include <cstddef>
@@ -9,9 +9,9 @@ namespace oomrec::bundle {
 
 // Room that is reserved before it is needed.
 struct CommandSpace {
-  char text[4096];          // the command, % words expanded
-  char variables[2048];     // of its environment: NAME=value, NUL-terminated one after the other
-  char* environment[8];     // into `variables`
+  char text[4096];       // the command, % words expanded
+  char variables[2048];  // of its environment: NAME=value, NUL-terminated one after the other
+  char* environment[8];  // into `variables`
   alignas(16) char stack[8192];
 };
 

@@ -23,7 +23,7 @@ struct Job {
   std::uint64_t max_bytes;   // of the bundle; 0: no bound
   std::uint64_t created_ns;  // realtime
   int directory = -1;        // descriptor of the temporary directory
-  bool frugal = false;  // of page cache: near a cgroup's limit what is written counts, too
+  bool frugal = false;       // of page cache: near a cgroup's limit what is written counts, too
   Reduction reduction = Reduction::none;
   std::uint64_t event_count = 0;
   std::uint64_t bytes = 0;  // written so far

@@ -34,8 +34,8 @@ std::string_view measure_of(LimitKind kind) noexcept {
 void explain_near_limit(Verdict& verdict, const session::View& view) noexcept {
   const session::Header& header = view.header();
   const session::Health& health = header.health;
-  const limit::Nearness refusal = limit::nearness_to_refusal(
-      health, header.soft_limit_bytes.load(std::memory_order_relaxed));
+  const limit::Nearness refusal =
+      limit::nearness_to_refusal(health, header.soft_limit_bytes.load(std::memory_order_relaxed));
   limit::Nearness near = limit::nearness_to_kill(health);
   if (refusal.percent() > near.percent()) near = refusal;
 

@@ -125,6 +125,10 @@ bool RunOptions::parse(const std::vector<std::string>& words) {
     else
       arguments.option(row.flag(), std::string{row.value()}, values[i], row.help_text());
   }
+  std::string cgroup;
+  arguments.option("--cgroup", "SIZE", cgroup,
+                   "run in a memory cgroup of this size: at its limit the program stands still, a "
+                   "bundle is written from outside, and then the kernel decides");
   arguments.rest("PROGRAM", program_, "the program and its arguments, after `--`");
   if (!arguments.parse(words, Exit::run_failed)) return false;
 
@@ -134,6 +138,10 @@ bool RunOptions::parse(const std::vector<std::string>& words) {
     // The library takes an empty variable for one that is not set.
     if (!row.value().empty() && values[i].empty()) not_understood({{&row, row.flag(), "''"}});
     settings_.emplace_back(row.variable, row.value().empty() ? "1" : values[i]);
+  }
+  if (arguments.given("--cgroup") && (!parse_size(cgroup, cgroup_bytes_) || cgroup_bytes_ == 0)) {
+    throw Error{Exit::run_failed, fmt::format("--cgroup {} is not understood", printable(cgroup)),
+                fmt::format("Give {}.", accepted_by("OOMREC_LIMIT"))};
   }
   read();
   if (program_.empty()) {

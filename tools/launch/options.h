@@ -31,7 +31,8 @@ class RunOptions {
 
   const Settings& settings() const { return settings_; }  // variables that the flags set
   const std::vector<std::string>& program() const { return program_; }
-  const Options& in_force() const { return in_force_; }  // as the library will read them
+  const Options& in_force() const { return in_force_; }         // as the library will read them
+  std::uint64_t cgroup_bytes() const { return cgroup_bytes_; }  // --cgroup; 0: none
 
  private:
   void read();
@@ -40,6 +41,7 @@ class RunOptions {
   std::vector<std::string> program_;
   std::vector<std::string> environment_;  // that in_force_ points into
   Options in_force_;
+  std::uint64_t cgroup_bytes_ = 0;
 };
 
 // Says on stderr which OOMREC_* variables of the environment nobody reads: mistyped ones.

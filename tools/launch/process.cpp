@@ -153,7 +153,7 @@ std::string find_program(const std::string& name) {
 }
 
 Ended run_program(const std::string& path, const std::vector<std::string>& words,
-                  const Settings& settings) {
+                  const Settings& settings, const std::function<bool()>& before_exec) {
   std::vector<char*> arguments;
   arguments.reserve(words.size() + 1);
   for (const std::string& word : words) arguments.push_back(const_cast<char*>(word.c_str()));
@@ -169,6 +169,7 @@ Ended run_program(const std::string& path, const std::vector<std::string>& words
   if (child == 0) {
     for (const auto& [name, value] : settings) setenv(name.c_str(), value.c_str(), 1);
     signals.restore();
+    if (before_exec && !before_exec()) pipe.fail_in_child(errno);
     execv(path.c_str(), arguments.data());
     pipe.fail_in_child(errno);
   }

@@ -7,6 +7,7 @@
 
 #include <sys/types.h>
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -24,9 +25,10 @@ struct Ended {
   int wait_status;
 };
 
-// Throws Error when the program could not be started.
+// `before_exec` runs in the child; false with errno: it does not start. Throws Error when the
+// program could not be started.
 Ended run_program(const std::string& path, const std::vector<std::string>& words,
-                  const Settings& settings);
+                  const Settings& settings, const std::function<bool()>& before_exec = {});
 
 // The exit code of `oomrec run`: the program's own, or 128 + N for signal N.
 int exit_code_of(int wait_status);

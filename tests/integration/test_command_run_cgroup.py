@@ -1,0 +1,108 @@
+"""`oomrec run --cgroup SIZE`: a window to write in, before the kernel decides."""
+
+import os
+import signal
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+MIB = 1 << 20
+
+
+def own_cgroups() -> list[Path]:
+    return [
+        path
+        for root in (Path("/sys/fs/cgroup"), Path("/sys/fs/cgroup/memory"))
+        for path in root.glob("oomrec-*")
+    ]
+
+
+@pytest.fixture(autouse=True)
+def no_cgroup_stays():
+    before = own_cgroups()
+    yield
+    until = time.monotonic() + 5
+    while own_cgroups() != before and time.monotonic() < until:
+        time.sleep(0.01)
+    assert own_cgroups() == before
+
+
+@pytest.mark.needs_cgroup_write
+def test_a_bundle_is_written_at_the_brink(oomrec, victim):
+    """From outside, of a program that stands still: no warning of its own was asked for."""
+    run = oomrec(
+        "run", "--warn", "0", "--cgroup", "150M", "--",
+        sys.executable, victim("python/grow_objects.py"),
+    )  # fmt: skip
+    assert run.exit_code == 128 + signal.SIGKILL, str(run)
+    assert "stands at its cgroup's limit of 150.0 MiB" in run.stderr
+    (bundle,) = run.bundles_for("near_limit")
+    shown = oomrec.json("show", bundle)
+    assert shown["verdict"]["code"] == "near_limit" and shown["limit"]["kind"] == "cgroup"
+    assert shown["limit"]["bytes"] == 150 * MIB and shown["limit"]["used"] >= 140 * MIB
+    held = shown["holders"][0]
+    assert any(frame["function"] == "grow" for frame in held["stack"])
+    assert held["bytes"] >= 100 * MIB
+
+
+@pytest.mark.needs_cgroup_write
+def test_below_the_limit_nothing_happens(oomrec, victim):
+    run = oomrec("run", "--cgroup", "300M", "--", victim("touched_late"), "20")
+    assert (run.exit_code, run.stdout, run.stderr) == (0, "allocated\n", "")
+    assert run.bundles() == []
+
+
+@pytest.mark.needs_cgroup_write
+def test_the_limit_holds_without_the_recorder(oomrec, victim):
+    run = oomrec("run", "--mode", "off", "--cgroup", "50M", "--", victim("touched_late"), "200")
+    assert run.exit_code == 128 + signal.SIGKILL and run.bundles() == []
+
+
+@pytest.mark.needs_cgroup_write
+def test_a_program_is_not_left_standing_when_the_launcher_dies(oomrec, victim, tmp_path):
+    """Its guard lets the kernel decide."""
+    script = "import sys, time; held = b'x' * (20 << 20); print('up', flush=True); sys.stdin.readline(); held *= 20"
+    process = oomrec.start(
+        "run", "--cgroup", "100M", "--warn", "0", "--", sys.executable, "-c", script,
+        stdin=(reader := os.pipe())[0],
+    )  # fmt: skip
+    assert process.stdout.readline() == b"up\n"
+    children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+    program = next(pid for pid in map(int, children) if b"-c" in cmdline(pid))
+    process.kill()
+    process.wait()
+    os.write(reader[1], b"go\n")
+    until = time.monotonic() + 10
+    while Path(f"/proc/{program}").exists() and state_of(program) != "Z":
+        assert time.monotonic() < until, f"process {program} still stands: {state_of(program)}"
+        time.sleep(0.01)
+    for path in own_cgroups():
+        if path.name == f"oomrec-{process.pid}":
+            path.rmdir()
+
+
+def cmdline(pid: int) -> bytes:
+    return Path(f"/proc/{pid}/cmdline").read_bytes()
+
+
+def state_of(pid: int) -> str:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except OSError:
+        return "Z"
+
+
+@pytest.mark.parametrize("size", ["2GB", "0", "lots"])
+def test_a_size_that_is_none_is_refused(oomrec, size):
+    run = oomrec("run", "--cgroup", size, "--", "true")
+    assert run.exit_code == 125 and "is not understood" in run.stderr
+
+
+def test_where_no_cgroup_can_be_made_it_is_said_what_to_do(oomrec, tmp_path):
+    (tmp_path / "cgroup").write_text("")
+    run = oomrec(
+        "run", "--cgroup", "1G", "--", "true", env={"OOMREC_CGROUP_ROOT": str(tmp_path / "cgroup")}
+    )
+    assert run.exit_code == 125 and "--limit SIZE" in run.stderr, str(run)

@@ -1,0 +1,91 @@
+#include "tools/launch/brink.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <csignal>
+#include <cstring>
+#include <memory>
+
+#include "recorder/bundle/bundle.h"
+#include "tools/analysis/recording.h"
+#include "tools/bundles/orphans.h"
+#include "tools/error.h"
+#include "tools/large_stack.h"
+#include "tools/log.h"
+#include "tools/text.h"
+
+namespace oomrec::tools {
+namespace {
+
+struct Held {
+  std::unique_ptr<Recording> recording;
+  std::uint64_t bytes;
+};
+
+std::uint64_t held_bytes(const Recording& recording) {
+  std::uint64_t bytes = 0;
+  for (std::size_t i = 0; i < kSpaceCount; ++i)
+    bytes += recording.totals(static_cast<Space>(i)).live_bytes;
+  return bytes;
+}
+
+}  // namespace
+
+BrinkWatch::BrinkWatch(const MemoryCgroup& cgroup,
+                       std::vector<std::filesystem::path> dump_directories, bool quiet)
+    : cgroup_(cgroup), dump_directories_(std::move(dump_directories)), quiet_(quiet) {
+  // Signals are for the thread that passes them on.
+  sigset_t all, before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  thread_ = std::thread{[this] {
+    if (!cgroup_.wait_for_brink()) return;
+    try {
+      on_large_stack([this] { write_bundles(); });
+    } catch (const std::exception& error) {
+      remark(error.what());
+    }
+    cgroup_.release();
+  }};
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+}
+
+BrinkWatch::~BrinkWatch() {
+  cgroup_.stop_waiting();
+  thread_.join();
+}
+
+// Of the recorded process in the cgroup that holds most: the others are in its company.
+void BrinkWatch::write_bundles() const {
+  const std::vector<pid_t> processes = cgroup_.processes();
+  Held largest{};
+  for (const Session& session : sessions_of(dump_directories_)) {
+    const bool inside =
+        std::find(processes.begin(), processes.end(), session.pid) != processes.end();
+    if (!session.alive || !inside) continue;
+    auto recording = std::make_unique<Recording>(session.path);
+    const std::uint64_t bytes = held_bytes(*recording);
+    if (largest.recording == nullptr || bytes > largest.bytes)
+      largest = {std::move(recording), bytes};
+  }
+  if (largest.recording == nullptr) return;
+
+  const std::string directory = largest.recording->text(largest.recording->header().dump_directory);
+  bundle::Cause cause;
+  cause.trigger = Trigger::near_limit;
+  const bundle::Destination destination{directory.c_str()};
+  const auto workspace = std::make_unique<bundle::Workspace>();
+  int error = 0;
+  const bool written = bundle::write(OutsideHooks::in_hook(), largest.recording->view(), cause,
+                                     destination, *workspace, error) == bundle::Result::written;
+  if (!written) {
+    remark(fmt::format("no bundle could be written to {}: {}", printable(directory),
+                       std::strerror(error)));
+  } else if (!quiet_) {
+    remark(fmt::format("the program stands at its cgroup's limit of {}: bundle {}",
+                       size_text(cgroup_.bytes()), printable(workspace->path)));
+  }
+}
+
+}  // namespace oomrec::tools

@@ -1,0 +1,31 @@
+// Writes the bundles of a program that stands still at its cgroup's limit, from outside, and lets
+// the kernel decide then.
+#pragma once
+
+#include <filesystem>
+#include <thread>
+#include <vector>
+
+#include "tools/launch/cgroup.h"
+
+namespace oomrec::tools {
+
+class BrinkWatch {
+ public:
+  // `dump_directories`: where the program's recordings may be (sessions_of).
+  BrinkWatch(const MemoryCgroup& cgroup, std::vector<std::filesystem::path> dump_directories,
+             bool quiet);
+  ~BrinkWatch();  // waits for bundles that are being written
+  BrinkWatch(const BrinkWatch&) = delete;
+  BrinkWatch& operator=(const BrinkWatch&) = delete;
+
+ private:
+  void write_bundles() const;
+
+  const MemoryCgroup& cgroup_;
+  const std::vector<std::filesystem::path> dump_directories_;
+  const bool quiet_;
+  std::thread thread_;
+};
+
+}  // namespace oomrec::tools
