@@ -246,9 +246,9 @@ bool dump(InHook hook, std::string_view reason) noexcept {
   return write_bundle(hook, cause, true);
 }
 
-bool warn_of_limit(InHook hook) noexcept {
+bool warn(InHook hook, Trigger trigger) noexcept {
   bundle::Cause cause;
-  cause.trigger = Trigger::near_limit;
+  cause.trigger = trigger;
   return write_bundle(hook, cause, false);
 }
 

@@ -55,8 +55,9 @@ class BundleRate {
 // none.
 void tell_last_failure(InHook, int status) noexcept;
 
-// A bundle that tells that a limit is near. False: none is due now, or none could be written.
-bool warn_of_limit(InHook) noexcept;
+// A bundle that tells what may come, `near_limit` or `pressure`. False: none is due now, or none
+// could be written.
+bool warn(InHook, Trigger) noexcept;
 
 // What became of the process after its last bundle, written there once. On the tick, when it has
 // lived on for ten seconds; returns at once.

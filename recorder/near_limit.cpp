@@ -25,6 +25,8 @@ struct NearLimit {
   limit::CgroupPlace place{};
   std::uint32_t looks = 0;
   bool told = false;                          // no other bundle before it is far again
+  bool told_thrashing = false;                // likewise, before the pressure has eased
+  std::uint64_t faults = 0;                   // major ones, at the last thorough look
   std::atomic<std::int64_t> live_mark{kFar};  // live bytes from which on a look is due
 };
 constinit NearLimit g_near;
@@ -40,14 +42,17 @@ void find_cgroup(InHook hook, Health& health) noexcept {
   health.cgroup_used_bytes.store(seen.cgroup_used_bytes, std::memory_order_relaxed);
 }
 
-void look(InHook hook, std::uint64_t now) noexcept {
+// True: thoroughly.
+bool look(InHook hook, std::uint64_t now) noexcept {
   Health& health = g_session.header().health;
   const std::uint32_t number = g_near.looks++;
   if (number % kFindEvery == 0) find_cgroup(hook, health);
   limit::look_quickly(hook, g_near.place, health);
-  if (number % kThoroughEvery == 0) limit::look_thoroughly(hook, g_near.place, health);
+  const bool thoroughly = number % kThoroughEvery == 0;
+  if (thoroughly) limit::look_thoroughly(hook, g_near.place, health);
   health.live_bytes.store(at_least_zero(live_bytes(nullptr)), std::memory_order_relaxed);
   health.time_ns.store(now, std::memory_order_release);
+  return thoroughly;
 }
 
 // The limit that is nearest, of those that are watched.
@@ -61,16 +66,28 @@ Nearness nearest() noexcept {
   return found;
 }
 
+// Pressure and faults are read once a second.
+void judge_pressure(InHook hook) noexcept {
+  const Health& health = g_session.header().health;
+  const std::uint64_t faults = health.major_faults.load(std::memory_order_relaxed);
+  const std::uint32_t full = health.pressure_full.load(std::memory_order_relaxed);
+  const std::uint64_t more = faults - g_near.faults;
+  g_near.faults = faults;
+  if (full < limit::kThrashingFull / 2) g_near.told_thrashing = false;
+  if (full >= limit::kThrashingFull && more >= limit::kThrashingFaults && !g_near.told_thrashing)
+    g_near.told_thrashing = warn(hook, Trigger::pressure);
+}
+
 void judge(InHook hook) noexcept {
-  const auto warn = static_cast<unsigned>(g_state.options.warn);
-  if (warn == 0) return;
+  const auto percent_mark = static_cast<unsigned>(g_state.options.warn);
+  if (percent_mark == 0) return;
   const Nearness near = nearest();
   const unsigned percent = near.percent();
-  if (percent + kRearmPercent < warn) g_near.told = false;
-  if (percent >= warn && !g_near.told) g_near.told = warn_of_limit(hook);
+  if (percent + kRearmPercent < percent_mark) g_near.told = false;
+  if (percent >= percent_mark && !g_near.told) g_near.told = warn(hook, Trigger::near_limit);
   std::int64_t mark = kFar;
   if (near.limit_bytes != 0 && !g_near.told) {
-    const auto left = static_cast<std::int64_t>(near.limit_bytes / 100 * warn) -
+    const auto left = static_cast<std::int64_t>(near.limit_bytes / 100 * percent_mark) -
                       static_cast<std::int64_t>(near.sum_bytes());
     mark = live_bytes(nullptr) + left;
   }
@@ -79,7 +96,7 @@ void judge(InHook hook) noexcept {
 
 void look_and_judge(InHook hook, std::uint64_t now) noexcept {
   if (system::is_sandboxed() || g_near.looking.exchange(true, std::memory_order_acquire)) return;
-  look(hook, now);
+  if (look(hook, now) && g_state.options.warn != 0) judge_pressure(hook);
   judge(hook);
   g_near.looking.store(false, std::memory_order_release);
 }
@@ -90,6 +107,7 @@ void begin_health(InHook hook) noexcept {
   forget_limits(hook);
   look(hook, system::coarse_ns());
   session::Header& header = g_session.header();
+  g_near.faults = header.health.major_faults.load(std::memory_order_relaxed);
   header.cgroup = g_session.add_string(hook, g_near.place.own);
   header.cgroup_path = g_session.add_string(hook, g_near.place.named);
 }
@@ -104,7 +122,7 @@ void watch_growth(InHook hook) noexcept {
 void forget_limits(InHook) noexcept {
   g_near.looking.store(false, std::memory_order_relaxed);
   g_near.looks = 0;
-  g_near.told = false;
+  g_near.told = g_near.told_thrashing = false;
   g_near.live_mark.store(kFar, std::memory_order_relaxed);
 }
 

@@ -4,6 +4,9 @@
 // cgroup's limit. Memory is often touched long after it was allocated, with no hook in between: so
 // what is live but not yet resident counts as used. A limit whose crossing is refused (--limit,
 // RLIMIT_AS) is watched where the user asked for it: the refusal has its own bundle.
+//
+// The other way to die slowly is to thrash: pages that are needed come back from the disk, and
+// everybody waits. That is told on the tick, once per time of need.
 #pragma once
 
 #include <cstdint>

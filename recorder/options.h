@@ -17,7 +17,7 @@ namespace oomrec {
   X(limit,            OOMREC_LIMIT,          size,   "",          "refuse allocations beyond SIZE (heap + writable anonymous mappings of one process)") \
   X(limit_as,         OOMREC_LIMIT_AS,       size,   "",          "set RLIMIT_AS to SIZE plus what the recorder itself maps; the kernel enforces it") \
   X(mode,             OOMREC_MODE,           mode,   "sampled",   "sampled: every block >= 64 KiB and a sample below; exact: every event; off") \
-  X(warn,             OOMREC_WARN,           percent,"95",        "write a bundle when memory reaches PERCENT of a limit that kills (a cgroup's), before the kill; where it is given, of --limit and RLIMIT_AS as well; 0: never") \
+  X(warn,             OOMREC_WARN,           percent,"95",        "write a bundle when memory reaches PERCENT of a limit that kills (a cgroup's), before the kill; where it is given, of --limit and RLIMIT_AS as well; and when the program thrashes; 0: never") \
   X(dump_dir,         OOMREC_DUMP_DIR,       path,   "oom_dumps", "where bundles go; %p pid, %h host, %e program, %t time") \
   X(session_dir,      OOMREC_SESSION_DIR,    path,   "",          "where the recording lives while the program runs (default: /dev/shm, else the temporary directory)") \
   X(max_dumps,        OOMREC_MAX_DUMPS,      count,  "5",         "keep at most N bundles in the dump directory; 0: no bound") \

@@ -30,7 +30,7 @@ namespace oomrec {
   X(injected) X(thread_creation_failed) X(fork_failed) X(mapping_failed) X(near_limit) \
   X(null_dereference) X(uncaught_bad_alloc) X(crash_after_refusal) X(crashed) \
   X(cgroup_oom_kill) X(system_oom_kill) X(killed_near_limit) X(terminated_under_pressure) \
-  X(killed_externally)
+  X(killed_externally) X(memory_pressure)
 
 // What refused, or would have refused next.
 #define OOMREC_LIMIT_KINDS(X) X(none) X(soft) X(rlimit_as) X(rlimit_data) X(cgroup) X(device)

@@ -38,6 +38,8 @@ void explain(Verdict& verdict, const session::View& view, Trigger trigger, std::
     explain_refusal(verdict, view, failure);
   } else if (trigger == Trigger::near_limit) {
     explain_near_limit(verdict, view);
+  } else if (trigger == Trigger::pressure) {
+    explain_pressure(verdict, view);
   } else if (trigger == Trigger::killed) {
     explain_death(verdict, view, death, outcome);
   } else {

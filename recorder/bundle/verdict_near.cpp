@@ -1,4 +1,5 @@
-// A limit that is near: what the process saw when it looked, before anything was refused or killed.
+// A limit that is near, or memory that everybody waits for: what the process saw when it looked,
+// before anything was refused or killed.
 #include "recorder/bundle/verdict_parts.h"
 #include "recorder/limit/health.h"
 
@@ -27,6 +28,25 @@ std::string_view measure_of(LimitKind kind) noexcept {
     default:
       return "working set ";
   }
+}
+
+void add_percent(Text& text, std::uint32_t hundredths) noexcept {
+  text.number(hundredths / 100).add('.').number(hundredths % 100, 2).add(" %");
+}
+
+void add_pressure(Verdict& verdict, const session::Health& health) noexcept {
+  add_line(verdict, [&](Text& text) {
+    text.add("resident ").size(health.rss_bytes.load(std::memory_order_relaxed));
+    text.add(", swapped out ").size(health.swap_bytes.load(std::memory_order_relaxed));
+    text.add("; ").number(health.major_faults.load(std::memory_order_relaxed));
+    text.add(" major faults so far");
+  });
+  add_line(verdict, [&](Text& text) {
+    text.add("memory pressure of the last 10 s: some ");
+    add_percent(text, health.pressure_some.load(std::memory_order_relaxed));
+    text.add(", full ");
+    add_percent(text, health.pressure_full.load(std::memory_order_relaxed));
+  });
 }
 
 }  // namespace
@@ -60,20 +80,23 @@ void explain_near_limit(Verdict& verdict, const session::View& view) noexcept {
     add_use(text);
     text.add(" of ").size(near.limit_bytes);
   });
+  add_pressure(verdict, health);
+}
+
+void explain_pressure(Verdict& verdict, const session::View& view) noexcept {
+  const session::Health& health = view.header().health;
+  verdict.code = VerdictCode::memory_pressure;
+  Text summary{verdict.summary};
+  const std::string_view program = base_name(view.string(view.header().executable));
+  summary.add(program.empty() ? "the process" : program);
+  summary.add(
+      " waits for memory instead of working: everybody on the machine or in its cgroup did ");
+  add_percent(summary, health.pressure_full.load(std::memory_order_relaxed));
+  summary.add(" of the last 10 s");
+  add_pressure(verdict, health);
   add_line(verdict, [&](Text& text) {
-    text.add("resident ").size(health.rss_bytes.load(std::memory_order_relaxed));
-    text.add(", swapped out ").size(health.swap_bytes.load(std::memory_order_relaxed));
-    text.add("; ").number(health.major_faults.load(std::memory_order_relaxed));
-    text.add(" major faults so far");
-  });
-  add_line(verdict, [&](Text& text) {
-    const auto percent = [&](std::uint32_t hundredths) {
-      text.number(hundredths / 100).add('.').number(hundredths % 100, 2).add(" %");
-    };
-    text.add("memory pressure of the last 10 s: some ");
-    percent(health.pressure_some.load(std::memory_order_relaxed));
-    text.add(", full ");
-    percent(health.pressure_full.load(std::memory_order_relaxed));
+    text.add("available on the machine: ");
+    text.size(health.available_bytes.load(std::memory_order_relaxed));
   });
 }
 

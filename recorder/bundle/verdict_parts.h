@@ -12,6 +12,7 @@ void explain_refusal(Verdict&, const session::View&, const session::Failure&) no
 
 // verdict_near.cpp
 void explain_near_limit(Verdict&, const session::View&) noexcept;
+void explain_pressure(Verdict&, const session::View&) noexcept;
 
 // verdict_death.cpp. `outcome` as in metadata.json.
 void explain_death(Verdict&, const session::View&, const session::Death&,

@@ -57,6 +57,23 @@ std::uint32_t hundredths(std::string_view text) noexcept {
     set(health.swap_bytes, system::number_in(system::field(text, "VmSwap:")) * 1024);
 }
 
+// Field 12 of /proc/self/stat; the name, which may hold anything, ends at the last parenthesis.
+[[gnu::noinline]] void read_faults(Health& health) noexcept {
+  char path[kPathBytes], text[512];
+  Text(path) << system::g_roots.proc << "/self/stat";
+  const long bytes = system::read_file(path, text, sizeof(text));
+  std::string_view rest{text, bytes > 0 ? static_cast<std::size_t>(bytes) : 0};
+  const std::size_t name_end = rest.rfind(')');
+  if (name_end == rest.npos) return;
+  rest.remove_prefix(name_end + 1);
+  for (int field = 2; field < 12; ++field) {  // `rest` begins before field 3
+    const std::size_t blank = rest.find(' ');
+    if (blank == rest.npos) return;
+    rest.remove_prefix(blank + 1);
+  }
+  set(health.major_faults, system::number_in(rest));
+}
+
 [[gnu::noinline]] void read_available(Health& health) noexcept {
   char path[kPathBytes], text[256];
   Text(path) << system::g_roots.proc << "/meminfo";
@@ -118,9 +135,7 @@ void look_thoroughly(InHook hook, const CgroupPlace& place, Health& health) noex
   if (read_cgroup_kills(hook, place, kills)) set(health.cgroup_oom_kills, kills);
   if (place.v1 || place.own[0] == '\0' || !read_pressure(place.own, "/memory.pressure", health))
     read_pressure(system::g_roots.proc, "/pressure/memory", health);
-  rusage usage{};
-  if (system::call(SYS_getrusage, RUSAGE_SELF, &usage) == 0)
-    set(health.major_faults, static_cast<std::uint64_t>(usage.ru_majflt));
+  read_faults(health);
 }
 
 Nearness nearness_to_kill(const Health& health) noexcept {

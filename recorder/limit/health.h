@@ -16,6 +16,11 @@ void look_quickly(InHook, const CgroupPlace&, session::Health&) noexcept;
 // All else, some 100 µs: swap and faults of the process, kills and pressure of cgroup and machine.
 void look_thoroughly(InHook, const CgroupPlace&, session::Health&) noexcept;
 
+// Whether memory is what everybody waits for (full), and this process among them: it has had so
+// many major faults since it looked last.
+inline constexpr std::uint32_t kThrashingFull = 2000;  // PSI avg10, in 1/100 %
+inline constexpr std::uint64_t kThrashingFaults = 500;
+
 // How near a process is to what bounds it.
 struct Nearness {
   LimitKind kind = LimitKind::none;

@@ -62,6 +62,8 @@ TEST_CASE("cgroup v1: kills stand in memory.oom_control, pressure is the machine
   machine.file("/cgroup/memory/docker/abc/memory.usage_in_bytes", "4000\n");
   machine.file("/cgroup/memory/docker/abc/memory.oom_control",
                "oom_kill_disable 0\nunder_oom 0\noom_kill 17\n");
+  machine.file("/proc/self/stat",
+               "7 (a) b) (c) S 1 7 7 0 -1 4194304 3094 55 321 9 4 2 0 0 20 0 1\n");
   machine.file("/proc/pressure/memory", "some avg10=0.50 avg60=0\nfull avg10=0.00 avg60=0\n");
   session::Health health{};
   look_quickly(kHook, place_of(), health);
@@ -69,6 +71,7 @@ TEST_CASE("cgroup v1: kills stand in memory.oom_control, pressure is the machine
   CHECK(health.cgroup_used_bytes == 4000);
   CHECK(health.cgroup_oom_kills == 17);
   CHECK(health.pressure_some == 50);
+  CHECK(health.major_faults == 321);
   CHECK(health.pressure_full == 0);
 }
 
