@@ -18,6 +18,7 @@ int stats_command(const Words& words);
 int tree_command(const Words& words);
 int ls_command(const Words& words);
 int recover_command(const Words& words);
+int watch_command(const Words& words);
 int dump_command(const Words& words);
 int info_command(const Words& words);
 
@@ -34,6 +35,7 @@ inline constexpr Command kCommands[] = {
     {"tree", tree_command, "who holds the memory, by caller"},
     {"ls", ls_command, "the bundles of a directory"},
     {"recover", recover_command, "make bundles of the recordings of dead processes"},
+    {"watch", watch_command, "make bundles of what dies, as a service"},
     {"dump", dump_command, "write a bundle of a running process, unnoticed by it"},
     {"info", info_command, "is a program recorded, and if not, why"},
 };

@@ -21,11 +21,11 @@ constexpr const char* kExamples =
 std::string or_unknown(const std::string& text) { return text.empty() ? "?" : printable(text); }
 
 void print_bundles(const std::vector<BundleSummary>& bundles, const Terminal& terminal) {
-  const std::string header = fmt::format("{:<20} {:<18} {:<20} {:<11} {:<14} {:>11}", "created",
+  const std::string header = fmt::format("{:<20} {:<17} {:<25} {:<11} {:<14} {:>10}", "created",
                                          "trigger", "verdict", "outcome", "program", "size");
   fmt::print("{}\n", terminal.paint(Colour::bold, header));
   for (const BundleSummary& bundle : bundles) {
-    fmt::print("{:<20} {:<18} {:<20} {:<11} {:<14} {:>11}\n", or_unknown(bundle.created_at_utc),
+    fmt::print("{:<20} {:<17} {:<25} {:<11} {:<14} {:>10}\n", or_unknown(bundle.created_at_utc),
                or_unknown(bundle.trigger), or_unknown(bundle.verdict),
                clip(or_unknown(bundle.outcome), 11), clip(or_unknown(bundle.program), 14),
                size_text(bundle.bytes));

@@ -29,7 +29,8 @@ struct Cause {
   OutcomeKind outcome = OutcomeKind::running;
   std::int32_t outcome_value = 0;  // exit status or signal number
   bool alive = true;               // /proc/PID of the process may be read for environment.json
-  const session::Death* death = nullptr;  // what was found out about its end; null: nobody looked
+  const session::Death* death = nullptr;    // what was found out about its end; null: nobody looked
+  const session::Health* health = nullptr;  // as others see it now; null: as it saw itself last
 
   // What follows has a default that fits most callers.
   std::string_view glibc_version;        // of the process; empty: not known

@@ -23,23 +23,24 @@ void explain_trigger(Verdict& verdict, Trigger trigger, std::string_view reason)
 }  // namespace
 
 void explain(Verdict& verdict, const session::View& view, Trigger trigger, std::uint32_t index,
-             std::string_view reason, std::string_view outcome,
-             const session::Death* found) noexcept {
+             std::string_view reason, std::string_view outcome, const session::Death* found,
+             const session::Health* seen) noexcept {
   verdict.code = VerdictCode::unknown;
   verdict.summary[0] = '\0';
   verdict.evidence_count = 0;
   verdict.limit = LimitKind::none;
   session::Failure failure{};
   const session::Death& death = found != nullptr ? *found : view.header().death;
+  const session::Health& health = seen != nullptr ? *seen : view.header().health;
   const bool asked_for = trigger == Trigger::request || trigger == Trigger::simulated;
   const bool refused =
       !asked_for && index != 0 && view.read(session::TableId::failures, index, failure);
   if (refused) {
     explain_refusal(verdict, view, failure);
   } else if (trigger == Trigger::near_limit) {
-    explain_near_limit(verdict, view);
+    explain_near_limit(verdict, view, health);
   } else if (trigger == Trigger::pressure) {
-    explain_pressure(verdict, view);
+    explain_pressure(verdict, view, health);
   } else if (trigger == Trigger::killed) {
     explain_death(verdict, view, death, outcome);
   } else {

@@ -22,11 +22,11 @@ struct Verdict {
 };
 
 // `failure` 0: nothing was refused, or that is not why. `reason`: the words given with a request.
-// `outcome`: of the process, as in metadata.json. `death`: what was found out about it; null: what
-// the recording says. Which evidence leads to which code: docs/deaths.md.
+// `outcome`: of the process, as in metadata.json. `death`: what was found out about it, `health`:
+// how it fares; null: as the recording says. Which evidence leads to which code: docs/deaths.md.
 void explain(Verdict& verdict, const session::View&, Trigger, std::uint32_t failure,
-             std::string_view reason, std::string_view outcome,
-             const session::Death* death) noexcept;
+             std::string_view reason, std::string_view outcome, const session::Death* death,
+             const session::Health* health = nullptr) noexcept;
 
 // The same where the stack has room for it.
 inline Verdict verdict_of(const session::View& view, Trigger trigger, std::uint32_t failure,

@@ -51,9 +51,9 @@ void add_pressure(Verdict& verdict, const session::Health& health) noexcept {
 
 }  // namespace
 
-void explain_near_limit(Verdict& verdict, const session::View& view) noexcept {
+void explain_near_limit(Verdict& verdict, const session::View& view,
+                        const session::Health& health) noexcept {
   const session::Header& header = view.header();
-  const session::Health& health = header.health;
   const limit::Nearness refusal =
       limit::nearness_to_refusal(health, header.soft_limit_bytes.load(std::memory_order_relaxed));
   limit::Nearness near = limit::nearness_to_kill(health);
@@ -83,8 +83,8 @@ void explain_near_limit(Verdict& verdict, const session::View& view) noexcept {
   add_pressure(verdict, health);
 }
 
-void explain_pressure(Verdict& verdict, const session::View& view) noexcept {
-  const session::Health& health = view.header().health;
+void explain_pressure(Verdict& verdict, const session::View& view,
+                      const session::Health& health) noexcept {
   verdict.code = VerdictCode::memory_pressure;
   Text summary{verdict.summary};
   const std::string_view program = base_name(view.string(view.header().executable));

@@ -11,8 +11,8 @@ namespace oomrec::bundle {
 void explain_refusal(Verdict&, const session::View&, const session::Failure&) noexcept;
 
 // verdict_near.cpp
-void explain_near_limit(Verdict&, const session::View&) noexcept;
-void explain_pressure(Verdict&, const session::View&) noexcept;
+void explain_near_limit(Verdict&, const session::View&, const session::Health&) noexcept;
+void explain_pressure(Verdict&, const session::View&, const session::Health&) noexcept;
 
 // verdict_death.cpp. `outcome` as in metadata.json.
 void explain_death(Verdict&, const session::View&, const session::Death&,

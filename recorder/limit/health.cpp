@@ -34,6 +34,14 @@ std::uint32_t hundredths(std::string_view text) noexcept {
   return static_cast<std::uint32_t>(whole * 100 + system::number_in(rest.substr(0, 2)));
 }
 
+// A file of /proc/PID; 0: of /proc/self.
+void path_of(int process, const char* file, char (&path)[kPathBytes]) noexcept {
+  Text name(path);
+  name << system::g_roots.proc << '/';
+  process == 0 ? name << "self" : name.number(static_cast<std::uint64_t>(process));
+  name << file;
+}
+
 // Each with a buffer, so none may be inlined into another: a hook uses little stack.
 
 [[gnu::noinline]] bool read_pressure(const char* directory, const char* file,
@@ -50,17 +58,17 @@ std::uint32_t hundredths(std::string_view text) noexcept {
 }
 
 // VmSwap stands in the second half of some 1,500 bytes.
-[[gnu::noinline]] void read_swap(Health& health) noexcept {
+[[gnu::noinline]] void read_swap(Health& health, int process) noexcept {
   char path[kPathBytes], text[1408];
-  Text(path) << system::g_roots.proc << "/self/status";
+  path_of(process, "/status", path);
   if (system::read_file(path, text, sizeof(text)) > 0)
     set(health.swap_bytes, system::number_in(system::field(text, "VmSwap:")) * 1024);
 }
 
 // Field 12 of /proc/self/stat; the name, which may hold anything, ends at the last parenthesis.
-[[gnu::noinline]] void read_faults(Health& health) noexcept {
+[[gnu::noinline]] void read_faults(Health& health, int process) noexcept {
   char path[kPathBytes], text[512];
-  Text(path) << system::g_roots.proc << "/self/stat";
+  path_of(process, "/stat", path);
   const long bytes = system::read_file(path, text, sizeof(text));
   std::string_view rest{text, bytes > 0 ? static_cast<std::size_t>(bytes) : 0};
   const std::size_t name_end = rest.rfind(')');
@@ -102,9 +110,9 @@ std::uint32_t hundredths(std::string_view text) noexcept {
 }
 
 // Pages of address space and of memory.
-[[gnu::noinline]] void read_size(Health& health) noexcept {
+[[gnu::noinline]] void read_size(Health& health, int process) noexcept {
   char path[kPathBytes], text[128];
-  Text(path) << system::g_roots.proc << "/self/statm";
+  path_of(process, "/statm", path);
   if (system::read_file(path, text, sizeof(text)) <= 0) return;
   std::string_view rest;
   set(health.vm_bytes, system::number_in(text, &rest) * kPageBytes);
@@ -118,24 +126,24 @@ std::uint64_t not_resident(const Health& health) noexcept {
 
 }  // namespace
 
-void look_quickly(InHook hook, const CgroupPlace& place, Health& health) noexcept {
-  read_size(health);
+void look_quickly(InHook hook, const CgroupPlace& place, Health& health, int process) noexcept {
+  read_size(health, process);
   std::uint64_t used = 0;
   if (read_cgroup_usage(hook, place, used)) set(health.cgroup_used_bytes, used);
   rlimit64 limit{};
-  if (system::call(SYS_prlimit64, 0, RLIMIT_AS, nullptr, &limit) == 0)
+  if (system::call(SYS_prlimit64, process, RLIMIT_AS, nullptr, &limit) == 0)
     set(health.rlimit_as_bytes, limit.rlim_cur == RLIM64_INFINITY ? kUnlimited : limit.rlim_cur);
 }
 
-void look_thoroughly(InHook hook, const CgroupPlace& place, Health& health) noexcept {
-  read_swap(health);
+void look_thoroughly(InHook hook, const CgroupPlace& place, Health& health, int process) noexcept {
+  read_swap(health, process);
   read_available(health);
   read_system_kills(health);
   std::uint64_t kills = 0;
   if (read_cgroup_kills(hook, place, kills)) set(health.cgroup_oom_kills, kills);
   if (place.v1 || place.own[0] == '\0' || !read_pressure(place.own, "/memory.pressure", health))
     read_pressure(system::g_roots.proc, "/pressure/memory", health);
-  read_faults(health);
+  read_faults(health, process);
 }
 
 Nearness nearness_to_kill(const Health& health) noexcept {

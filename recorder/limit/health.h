@@ -11,10 +11,11 @@ namespace oomrec::limit {
 
 // What changes quickly, some 15 µs where a cgroup has a limit: resident, address space and its
 // limit, the cgroup's working set.
-void look_quickly(InHook, const CgroupPlace&, session::Health&) noexcept;
+// `process`: 0 is the calling one.
+void look_quickly(InHook, const CgroupPlace&, session::Health&, int process = 0) noexcept;
 
 // All else, some 100 µs: swap and faults of the process, kills and pressure of cgroup and machine.
-void look_thoroughly(InHook, const CgroupPlace&, session::Health&) noexcept;
+void look_thoroughly(InHook, const CgroupPlace&, session::Health&, int process = 0) noexcept;
 
 // Whether memory is what everybody waits for (full), and this process among them: it has had so
 // many major faults since it looked last.

@@ -35,27 +35,6 @@ using session::TableId;
 
 constexpr std::uint64_t kWorthKeepingBytes = std::uint64_t{16} << 20;
 
-std::vector<fs::path> own_directories(const std::vector<fs::path>& dump_directories) {
-  std::vector<fs::path> directories;
-  std::vector<std::string> dumps = {""};
-  for (const fs::path& dump : dump_directories) dumps.push_back(dump.string());
-  for (const std::string& dump : dumps) {
-    session::Wishes wishes;
-    wishes.session_directory = std::getenv("OOMREC_SESSION_DIR");
-    wishes.dump_directory = dump.c_str();
-    for (int place = 0; place < static_cast<int>(session::Place::count_); ++place) {
-      char buffer[4096];
-      system::Text path{buffer};
-      if (session::directory_in(static_cast<session::Place>(place), wishes, path)) {
-        directories.emplace_back(fs::path{path.c_str()}.lexically_normal());
-      }
-    }
-  }
-  std::sort(directories.begin(), directories.end());
-  directories.erase(std::unique(directories.begin(), directories.end()), directories.end());
-  return directories;
-}
-
 // A file of ours, opened without following a link; the lock of who recovers it is on this.
 class OwnFile {
  public:
@@ -198,9 +177,30 @@ Recovered write_bundle(const Recording& orphan, const std::string& directory,
 
 }  // namespace
 
+std::vector<fs::path> session_directories(const std::vector<fs::path>& dump_directories) {
+  std::vector<fs::path> directories;
+  std::vector<std::string> dumps = {""};
+  for (const fs::path& dump : dump_directories) dumps.push_back(dump.string());
+  for (const std::string& dump : dumps) {
+    session::Wishes wishes;
+    wishes.session_directory = std::getenv("OOMREC_SESSION_DIR");
+    wishes.dump_directory = dump.c_str();
+    for (int place = 0; place < static_cast<int>(session::Place::count_); ++place) {
+      char buffer[4096];
+      system::Text path{buffer};
+      if (session::directory_in(static_cast<session::Place>(place), wishes, path)) {
+        directories.emplace_back(fs::path{path.c_str()}.lexically_normal());
+      }
+    }
+  }
+  std::sort(directories.begin(), directories.end());
+  directories.erase(std::unique(directories.begin(), directories.end()), directories.end());
+  return directories;
+}
+
 std::vector<Session> sessions_of(const std::vector<fs::path>& dump_directories) {
   std::vector<Session> sessions;
-  for (const fs::path& directory : own_directories(dump_directories)) {
+  for (const fs::path& directory : session_directories(dump_directories)) {
     if (!session::open_own_directory(directory.c_str(), false).is_open()) continue;
     std::error_code error;
     for (fs::directory_iterator at{directory, error}, end; !error && at != end;

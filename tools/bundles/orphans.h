@@ -28,6 +28,10 @@ struct Session {
 // directories (docs/how-it-works.md).
 std::vector<Session> sessions_of(const std::vector<std::filesystem::path>& dump_directories);
 
+// Where those are looked for.
+std::vector<std::filesystem::path> session_directories(
+    const std::vector<std::filesystem::path>& dump_directories);
+
 // What became of a process, where somebody waited for it.
 struct End {
   OutcomeKind outcome = OutcomeKind::unknown;

@@ -1,0 +1,149 @@
+"""`oomrec watch`: a bundle within a second of each death, and of what waits for memory."""
+
+import os
+import platform
+import re
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+KERNEL = tuple(map(int, re.match(r"(\d+)\.(\d+)", platform.release()).groups()))
+TELLS_STRANGERS = KERNEL >= (6, 15)  # how a process ended (PIDFD_GET_INFO)
+
+
+def wait_for(found, within_s=10.0):
+    """What `found` returns once that is something."""
+    until = time.monotonic() + within_s
+    while not (result := found()):
+        assert time.monotonic() < until, "it did not happen"
+        time.sleep(0.01)
+    return result
+
+
+class Watch:
+    """A running `oomrec watch`, which has begun to watch."""
+
+    def __init__(self, oomrec, **env):
+        self._oomrec = oomrec
+        self.process = oomrec.start("watch", env=env)
+        wait_for(self.is_blocking_signals)
+
+    def is_blocking_signals(self):
+        status = Path(f"/proc/{self.process.pid}/status").read_text()
+        return int(re.search(r"SigBlk:\t(\w+)", status)[1], 16) & (1 << (signal.SIGTERM - 1))
+
+    def cpu_s(self) -> float:
+        fields = Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+    def stop(self):
+        self.process.terminate()
+        return self._oomrec.finish(self.process, timeout=10)
+
+
+@pytest.fixture
+def watch(oomrec):
+    return lambda **env: Watch(oomrec, **env)
+
+
+def started(preload, victim, way="never"):
+    process = preload.start(victim("dies"), way, stdin=subprocess.PIPE)
+    assert process.stdout.readline() == b"ready\n"
+    return process
+
+
+def finished_bundles(runner):
+    return sorted(path.parent for path in runner.dump_dir.glob("oom_*/manifest.json"))
+
+
+@pytest.mark.parametrize("order", ["watched from its start", "there before"])
+def test_a_death_is_a_bundle_within_a_second(preload, oomrec, victim, watch, order):
+    process = started(preload, victim) if order == "there before" else None
+    watching = watch()
+    process = process or started(preload, victim)
+    time.sleep(0.3)
+    process.kill()
+    died = time.monotonic()
+    process.wait()
+    (bundle,) = wait_for(lambda: finished_bundles(preload))
+    assert time.monotonic() - died < 1
+    run = watching.stop()
+    assert run.exit_code == 0 and f"process {process.pid} (dies) is gone" in run.stdout, str(run)
+    shown = oomrec.json("show", bundle)
+    assert shown["trigger"] == "killed"
+    assert shown["outcome"] == ("signal 9" if TELLS_STRANGERS else "unknown")
+    assert shown["process"]["pid"] == process.pid
+    assert preload.sessions_left() == []
+
+
+def test_an_exit_is_nothing_to_tell(preload, oomrec, victim, watch):
+    watching = watch()
+    for _ in range(5):
+        assert preload("sh", "-c", "exit 3").exit_code == 3
+    process = started(preload, victim)
+    process.kill()
+    process.wait()
+    wait_for(lambda: finished_bundles(preload))
+    run = watching.stop()
+    assert len(run.stdout.splitlines()) == len(finished_bundles(preload)) == 1, str(run)
+
+
+@pytest.mark.parametrize("name", ["SIGTERM", "SIGINT", "SIGHUP"])
+def test_it_ends_when_it_is_told_to(watch, name):
+    watching = watch()
+    watching.process.send_signal(getattr(signal, name))
+    assert watching.process.wait(5) == 0
+
+
+def test_once_makes_bundles_of_the_dead(preload, oomrec, victim):
+    assert oomrec("watch", "--once").exit_code == 1
+    process = started(preload, victim)
+    assert oomrec("watch", "--once").exit_code == 1
+    process.kill()
+    process.wait()
+    run = oomrec("watch", "--once", preload.session_dir, env={"OOMREC_SESSION_DIR": None})
+    assert run.exit_code == 0 and "is gone" in run.stdout, str(run)
+    assert len(finished_bundles(preload)) == 1
+    assert oomrec("watch", "--once").exit_code == 1
+
+
+def test_a_hundred_processes_cost_little(preload, watch):
+    """Less than half a percent of a core."""
+    watching = watch()
+    for _ in range(100):
+        preload.start("sleep", "100")
+    wait_for(lambda: len(list(preload.session_dir.rglob("*.session"))) == 100, 30)
+    time.sleep(1)
+    before, seconds = watching.cpu_s(), 8
+    time.sleep(seconds)
+    assert watching.cpu_s() - before <= 0.005 * seconds + 0.01  # a tick of the clock it is told in
+
+
+def test_a_directory_that_is_none_is_said(oomrec):
+    run = oomrec("watch", "/no/such/directory")
+    assert run.exit_code == 2 and "OOMREC_SESSION_DIR" in run.stderr
+
+
+def test_pressure_is_told_of_the_largest(preload, oomrec, victim, watch, tmp_path):
+    """A program that does not allocate cannot say itself that it waits for memory."""
+    trigger = tmp_path / "trigger"
+    os.mkfifo(trigger)
+    small = preload.start("sleep", "100")
+    large = started(preload, victim)
+    watching = watch(MEMORY_PRESSURE_WATCH=trigger)
+    time.sleep(0.3)
+    for _ in range(2):  # once per time of need
+        with trigger.open("w") as fifo:
+            fifo.write("x")
+        (bundle,) = wait_for(lambda: finished_bundles(preload))
+        time.sleep(0.2)
+    assert len(finished_bundles(preload)) == 1
+    shown = oomrec.json("show", bundle)
+    assert (shown["trigger"], shown["verdict"]["code"]) == ("pressure", "memory_pressure")
+    assert shown["process"]["pid"] == large.pid and small.poll() is None
+    resident = next(line for line in shown["verdict"]["evidence"] if "resident" in line)
+    assert float(re.search(r"resident ([\d.]+) MiB", resident)[1]) >= 20
+    assert f"process {large.pid}" in watching.stop().stdout

@@ -1,0 +1,62 @@
+#include "tools/watch/process_end.h"
+
+#include <sys/ioctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <thread>
+
+#include "recorder/system/files.h"
+
+namespace oomrec::tools {
+namespace {
+
+// linux/pidfd.h of Linux 6.15; the first 64 bytes, which is what its size in the number says.
+struct PidfdInfo {
+  std::uint64_t mask;
+  std::uint64_t cgroup;
+  std::uint32_t ids[11];
+  std::int32_t exit_code;
+};
+static_assert(sizeof(PidfdInfo) == 64);
+constexpr unsigned long kGetInfo = _IOWR(0xFF, 11, PidfdInfo);
+constexpr std::uint64_t kInfoExit = 1u << 3;
+
+// A parent that waits does so within milliseconds; one that does not keeps us no longer than this.
+constexpr int kLooks = 20;
+constexpr auto kBetweenLooks = std::chrono::milliseconds{10};
+
+}  // namespace
+
+ProcessEnd::~ProcessEnd() {
+  if (descriptor_ >= 0) close(descriptor_);
+}
+
+ProcessEnd ProcessEnd::of(const session::Header& process) {
+  const long descriptor = syscall(SYS_pidfd_open, process.pid, 0);
+  if (descriptor < 0) return {};
+  ProcessEnd found{static_cast<int>(descriptor)};
+  // Asked with the descriptor at hand: the number cannot pass to another process in between.
+  return system::start_ticks(process.pid) == process.start_ticks ? std::move(found) : ProcessEnd{};
+}
+
+End ProcessEnd::end() const {
+  for (int look = 0; look < kLooks; ++look) {
+    PidfdInfo info{};
+    info.mask = kInfoExit;
+    if (ioctl(descriptor_, kGetInfo, &info) != 0) return {};
+    if ((info.mask & kInfoExit) != 0) {
+      const int status = info.exit_code;
+      if (WIFSIGNALED(status)) return {OutcomeKind::signal, WTERMSIG(status)};
+      const int exit_status = WEXITSTATUS(status);
+      return exit_status == 0 ? End{OutcomeKind::recovered, 0}
+                              : End{OutcomeKind::exited, exit_status};
+    }
+    std::this_thread::sleep_for(kBetweenLooks);
+  }
+  return {};
+}
+
+}  // namespace oomrec::tools

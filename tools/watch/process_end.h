@@ -1,0 +1,34 @@
+// Waits for the end of a process that is not our child, and learns how it ended where the kernel
+// tells that to strangers (PIDFD_GET_INFO, Linux 6.15).
+#pragma once
+
+#include "recorder/session/layout.h"
+#include "tools/bundles/orphans.h"
+
+namespace oomrec::tools {
+
+class ProcessEnd {
+ public:
+  ProcessEnd() = default;
+  ~ProcessEnd();
+  ProcessEnd(ProcessEnd&& other) noexcept : descriptor_(other.descriptor_) {
+    other.descriptor_ = -1;
+  }
+  ProcessEnd& operator=(ProcessEnd&&) = delete;
+
+  // Nothing to poll where the process is not in sight: it runs in another pid namespace, or it is
+  // another one of the same number.
+  static ProcessEnd of(const session::Header&);
+
+  // Readable at the end; −1: there is nothing to poll.
+  int descriptor() const { return descriptor_; }
+
+  // After the end. Unknown until the parent has waited for it, and where the kernel does not tell.
+  End end() const;
+
+ private:
+  explicit ProcessEnd(int descriptor) : descriptor_(descriptor) {}
+  int descriptor_ = -1;
+};
+
+}  // namespace oomrec::tools

@@ -1,0 +1,230 @@
+#include "tools/watch/watcher.h"
+
+#include <fmt/format.h>
+#include <poll.h>
+#include <sys/inotify.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <csignal>
+#include <cstring>
+#include <memory>
+
+#include "recorder/bundle/bundle.h"
+#include "recorder/limit/health.h"
+#include "tools/analysis/recording.h"
+#include "tools/bundles/bundles.h"
+#include "tools/error.h"
+#include "tools/log.h"
+#include "tools/text.h"
+
+namespace oomrec::tools {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr auto kLookForNew = 10s;      // what inotify may have missed
+constexpr auto kLookForDeath = 500ms;  // of processes that cannot be polled
+constexpr auto kBetweenWarnings = 5min;
+constexpr auto kUntilASession = 50ms;  // a file that has just begun is not yet one
+
+bool is_alive(const Session& session) {
+  try {
+    return session::life_of(Recording{session.path}.view()) == session::Life::alive;
+  } catch (const Error&) {
+    return false;  // removed by its own process
+  }
+}
+
+}  // namespace
+
+Watcher::Watcher(std::vector<std::filesystem::path> dump_directories,
+                 std::function<void(const std::string&)> tell)
+    : dump_directories_(std::move(dump_directories)),
+      tell_(std::move(tell)),
+      changes_(inotify_init1(IN_CLOEXEC | IN_NONBLOCK)) {}
+
+Watcher::~Watcher() {
+  if (changes_ >= 0) close(changes_);
+}
+
+// Where the directory is yet to be made, its making is waited for.
+void Watcher::watch_for_recordings(const std::filesystem::path& directory) {
+  if (changes_ < 0) return;
+  constexpr std::uint32_t kNew = IN_CREATE | IN_MOVED_TO;
+  std::string awaited;  // in there: any file
+  std::filesystem::path there = directory;
+  int watch = inotify_add_watch(changes_, there.c_str(), kNew);
+  while (watch < 0 && errno == ENOENT && there.has_relative_path()) {
+    awaited = there.filename();
+    there = there.parent_path();
+    watch = inotify_add_watch(changes_, there.c_str(), kNew | IN_MASK_ADD);
+  }
+  if (watch >= 0) awaited_[watch].insert(awaited);
+}
+
+// Whether one of the changes is one that was waited for.
+bool Watcher::take_changes() {
+  alignas(inotify_event) char events[4096];
+  bool any = false;
+  for (ssize_t bytes = 0; (bytes = read(changes_, events, sizeof events)) > 0;) {
+    for (const char* at = events; at < events + bytes;) {
+      const auto* const event = reinterpret_cast<const inotify_event*>(at);
+      const std::set<std::string>& awaited = awaited_[event->wd];
+      any = any || awaited.contains("") || (event->len != 0 && awaited.contains(event->name));
+      at += sizeof(inotify_event) + event->len;
+    }
+  }
+  return any;
+}
+
+// Those that are new, and those that are gone.
+void Watcher::find() {
+  for (const std::filesystem::path& directory : session_directories(dump_directories_))
+    watch_for_recordings(directory);
+  std::vector<Session> sessions = sessions_of(dump_directories_);
+  std::erase_if(watched_, [&](const auto& entry) {
+    return std::none_of(sessions.begin(), sessions.end(),
+                        [&](const Session& session) { return session.path == entry.first; });
+  });
+  for (const Session& session : sessions) {
+    if (watched_.contains(session.path)) continue;
+    try {
+      Watched watched{
+          session, session.alive ? ProcessEnd::of(Recording{session.path}.header()) : ProcessEnd{}};
+      session.alive ? void(watched_.emplace(session.path, std::move(watched)))
+                    : void(bury(watched, {}));
+    } catch (const Error&) {
+      continue;  // removed by its own process meanwhile
+    }
+  }
+}
+
+// 1 when a bundle came of it.
+unsigned Watcher::bury(Watched& watched, const End& end) {
+  watched.session.alive = false;
+  try {
+    const Recovered recovered = recover(watched.session, {}, end);
+    if (!recovered.problem.empty()) remark(recovered.problem);
+    if (recovered.what != Recovery::made && recovered.what != Recovery::completed) return 0;
+    const BundleSummary bundle = summary_of(recovered.bundle);
+    tell_(fmt::format("process {} ({}) is gone: {}, {}: {}", watched.session.pid,
+                      printable(bundle.program), bundle.outcome, bundle.verdict,
+                      printable(recovered.bundle.string())));
+    return 1;
+  } catch (const Error& error) {
+    remark(error.what());
+    return 0;
+  }
+}
+
+unsigned Watcher::look_once() {
+  unsigned made = 0;
+  for (const Session& session : sessions_of(dump_directories_)) {
+    Watched watched{session, {}};
+    if (!session.alive) made += bury(watched, {});
+  }
+  return made;
+}
+
+// The bundle is of the recorded process with the most resident memory: it may be the one that needs
+// it, and it cannot say so itself while it does not allocate.
+void Watcher::warn_of_pressure() {
+  Watched* largest = nullptr;
+  std::unique_ptr<Recording> recording;
+  auto health = std::make_unique<session::Health>();
+  for (auto& [path, watched] : watched_) {
+    auto candidate = std::make_unique<Recording>(path);
+    auto seen = std::make_unique<session::Health>();
+    std::memcpy(static_cast<void*>(seen.get()),
+                static_cast<const void*>(&candidate->header().health), sizeof *seen);
+    if (watched.end.descriptor() >= 0) {
+      const InHook outside = OutsideHooks::in_hook();
+      limit::look_quickly(outside, {}, *seen, watched.session.pid);
+      limit::look_thoroughly(outside, {}, *seen, watched.session.pid);
+    }
+    if (largest != nullptr && seen->rss_bytes <= health->rss_bytes) continue;
+    largest = &watched;
+    recording = std::move(candidate);
+    health = std::move(seen);
+  }
+  const auto now = Clock::now();
+  if (largest == nullptr ||
+      (largest->warned != Clock::time_point{} && now - largest->warned < kBetweenWarnings))
+    return;
+  largest->warned = now;
+  const std::string directory = recording->text(recording->header().dump_directory);
+  bundle::Cause cause;
+  cause.trigger = Trigger::pressure;
+  cause.health = health.get();
+  const bundle::Destination destination{directory.c_str()};
+  const auto workspace = std::make_unique<bundle::Workspace>();
+  int error = 0;
+  if (bundle::write(OutsideHooks::in_hook(), recording->view(), cause, destination, *workspace,
+                    error) == bundle::Result::written) {
+    tell_(fmt::format("process {}: {}: {}", largest->session.pid, workspace->verdict.summary,
+                      printable(workspace->path)));
+  } else {
+    remark(fmt::format("no bundle could be written to {}: {}", printable(directory),
+                       std::strerror(error)));
+  }
+}
+
+// Waits for the next thing to happen and sees to it. False: we are to stop.
+bool Watcher::wait(int signals) {
+  std::vector<pollfd> polled = {
+      {signals, POLLIN, 0}, {changes_, POLLIN, 0}, {pressure_.descriptor(), pressure_.events(), 0}};
+  bool must_look = pressure_.descriptor() < 0;
+  std::vector<std::filesystem::path> paths;
+  for (const auto& [path, watched] : watched_) {
+    paths.push_back(path);
+    polled.push_back({watched.end.descriptor(), POLLIN, 0});
+    must_look = must_look || watched.end.descriptor() < 0;
+  }
+  const auto timeout = must_look ? kLookForDeath : std::chrono::milliseconds{kLookForNew};
+  const int ready = poll(polled.data(), polled.size(), static_cast<int>(timeout.count()));
+  if (polled[0].revents != 0) return false;
+
+  for (std::size_t i = 0; i < paths.size(); ++i) {
+    Watched& watched = watched_.at(paths[i]);
+    const pollfd& state = polled[3 + i];
+    const bool dead = state.fd >= 0 ? state.revents != 0 : !is_alive(watched.session);
+    if (!dead) continue;
+    if (std::filesystem::exists(paths[i])) bury(watched, state.fd >= 0 ? watched.end.end() : End{});
+    watched_.erase(paths[i]);
+  }
+  if (polled[2].revents != 0) {
+    pressure_.take();
+    warn_of_pressure();
+  } else if (pressure_.descriptor() < 0 && pressure_.is_high()) {
+    warn_of_pressure();
+  }
+  if (polled[1].revents != 0 && take_changes()) {
+    poll(nullptr, 0, static_cast<int>(std::chrono::milliseconds{kUntilASession}.count()));
+    take_changes();
+    find();
+  } else if (ready == 0 && !must_look) {
+    find();
+  }
+  return true;
+}
+
+void Watcher::run() {
+  sigset_t ends;
+  sigemptyset(&ends);
+  for (const int signal : {SIGTERM, SIGINT, SIGHUP}) sigaddset(&ends, signal);
+  sigprocmask(SIG_BLOCK, &ends, nullptr);
+  const int signals = signalfd(-1, &ends, SFD_CLOEXEC);
+  find();
+  auto looked = Clock::now();
+  while (wait(signals)) {
+    if (Clock::now() - looked < kLookForNew) continue;
+    looked = Clock::now();
+    find();
+  }
+  close(signals);
+}
+
+}  // namespace oomrec::tools

@@ -1,0 +1,62 @@
+// Watches every recorded process of a user from outside: a bundle within a second of each death,
+// and one of the largest when memory is what the machine waits for.
+//
+// It sleeps until something happens: a recording begins (inotify), a process ends (pidfd), memory
+// is short (PSI), or it is told to stop. Only what it cannot be told it looks for twice a second:
+// processes of other pid namespaces, and pressure where the kernel has no triggers.
+#pragma once
+
+#include <chrono>
+#include <filesystem>
+#include <functional>
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "tools/bundles/orphans.h"
+#include "tools/watch/pressure_trigger.h"
+#include "tools/watch/process_end.h"
+
+namespace oomrec::tools {
+
+class Watcher {
+ public:
+  using Clock = std::chrono::steady_clock;
+
+  // `tell` gets a line for each bundle.
+  Watcher(std::vector<std::filesystem::path> dump_directories,
+          std::function<void(const std::string&)> tell);
+  ~Watcher();
+  Watcher(const Watcher&) = delete;
+  Watcher& operator=(const Watcher&) = delete;
+
+  // What is dead becomes a bundle; how many there were.
+  unsigned look_once();
+
+  // Until SIGTERM, SIGINT or SIGHUP, which are blocked from now on.
+  void run();
+
+ private:
+  struct Watched {
+    Session session;
+    ProcessEnd end;
+    Clock::time_point warned{};  // never: the epoch
+  };
+
+  void watch_for_recordings(const std::filesystem::path& directory);
+  bool take_changes();
+  void find();
+  unsigned bury(Watched& watched, const End& end);
+  void warn_of_pressure();
+  bool wait(int signals);
+
+  const std::vector<std::filesystem::path> dump_directories_;
+  const std::function<void(const std::string&)> tell_;
+  PressureTrigger pressure_;
+  std::map<std::filesystem::path, Watched> watched_;
+  int changes_ = -1;                              // inotify on the directories of recordings
+  std::map<int, std::set<std::string>> awaited_;  // names in a watched directory; "": all of them
+};
+
+}  // namespace oomrec::tools
