@@ -16,7 +16,8 @@ namespace {
 constexpr const char* kExamples =
     "  oomrec watch                        every recorded process of yours, until SIGTERM\n"
     "  oomrec watch /var/lib/oomrec        recordings in this directory (OOMREC_SESSION_DIR)\n"
-    "  oomrec watch --once                 what is dead now, and no more\n";
+    "  oomrec watch --once                 what is dead now, and no more\n"
+    "  oomrec watch --on-oom-exec 'oomrec show %b | mail -s \"%p is dead\" me'\n";
 
 }  // namespace
 
@@ -32,6 +33,10 @@ int watch_command(const Words& words) {
   arguments.positional("DIR", directory,
                        "a directory of recordings (those that oomrec chooses by itself)");
   arguments.flag("--once", once, "make bundles of what is dead now, and end (0: some, 1: none)");
+  std::string command;
+  arguments.option("--on-oom-exec", "COMMAND", command,
+                   "run COMMAND by sh for each process that was killed for its memory; %p pid, %b "
+                   "the bundle");
   if (!arguments.parse(words)) return code(Exit::shown);
   if (!directory.empty()) {
     std::error_code error;
@@ -41,10 +46,11 @@ int watch_command(const Words& words) {
     }
     setenv("OOMREC_SESSION_DIR", std::filesystem::absolute(directory).c_str(), 1);
   }
-  Watcher watcher{dump_directories(), [](const std::string& line) {
-                    fmt::print("{}\n", line);
-                    std::fflush(stdout);
-                  }};
+  const auto tell = [](const std::string& line) {
+    fmt::print("{}\n", line);
+    std::fflush(stdout);
+  };
+  Watcher watcher{dump_directories(), tell, command};
   if (once) return code(watcher.look_once() != 0 ? Exit::shown : Exit::nothing_found);
   watcher.run();
   return code(Exit::shown);

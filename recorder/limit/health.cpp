@@ -129,7 +129,8 @@ std::uint64_t not_resident(const Health& health) noexcept {
 void look_quickly(InHook hook, const CgroupPlace& place, Health& health, int process) noexcept {
   read_size(health, process);
   std::uint64_t used = 0;
-  if (read_cgroup_usage(hook, place, used)) set(health.cgroup_used_bytes, used);
+  const bool limited = nearness_to_kill(health).limit_bytes != 0;
+  if (limited && read_cgroup_usage(hook, place, used)) set(health.cgroup_used_bytes, used);
   rlimit64 limit{};
   if (system::call(SYS_prlimit64, process, RLIMIT_AS, nullptr, &limit) == 0)
     set(health.rlimit_as_bytes, limit.rlim_cur == RLIM64_INFINITY ? kUnlimited : limit.rlim_cur);

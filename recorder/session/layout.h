@@ -503,6 +503,8 @@ struct Header {
   Health health;
   Crash crash;
   Death death;
+  Atomic<u32> acted;  // 1: the command of --on-oom-exec has been run
+  u32 reserved_end;
 };
 static_assert(offsetof(Header, used_bytes) == 24 && offsetof(Header, alive_mutex) == 40 &&
               offsetof(Header, pid) == 104 && offsetof(Header, boot_id) == 120 &&
@@ -517,8 +519,8 @@ static_assert(offsetof(Header, limit_as_bytes) == 864 + kTableSlots * sizeof(Tab
               offsetof(Header, health) == offsetof(Header, cgroup) + 8 &&
               offsetof(Header, crash) == offsetof(Header, health) + sizeof(Health) &&
               offsetof(Header, death) == offsetof(Header, crash) + sizeof(Crash) &&
-              sizeof(Header) == offsetof(Header, death) + sizeof(Death) &&
-              sizeof(Header) <= kHeaderBytes);
+              offsetof(Header, acted) == offsetof(Header, death) + sizeof(Death) &&
+              sizeof(Header) == offsetof(Header, acted) + 8 && sizeof(Header) <= kHeaderBytes);
 static_assert(std::is_standard_layout_v<Header> && std::is_trivially_destructible_v<Header>);
 static_assert(Atomic<u64>::is_always_lock_free, "a lock would die with its owner");
 

@@ -96,6 +96,30 @@ def test_a_python_is_ended_at_its_first_refusal(preload, oomrec, victim):
     assert outcome(oomrec, run) == "exited 9"
 
 
+@pytest.mark.needs_cgroup_write
+@pytest.mark.parametrize("way", ["run", "watch"])
+def test_a_kill_runs_the_command_from_outside(oomrec, preload, victim, cgroup, tmp_path, way):
+    """The process could not; the launcher or the watcher does, once, with the kill's bundle."""
+    told = tmp_path / "told"
+    command = f'echo %p >> {told}; oomrec_bundle=%b; grep -o \'"code": "[a-z_]*"\' $oomrec_bundle/metadata.json >> {told}'
+    grow = [sys.executable, victim("python/grow_objects.py")]
+    group = cgroup("100M")
+    if way == "run":
+        run = oomrec("run", "--on-oom-exec", command, "--", *grow, preexec_fn=group.enter)
+    else:
+        watching = oomrec.start("watch", "--on-oom-exec", command)
+        run = preload(*grow, preexec_fn=group.enter)
+        deadline = time.monotonic() + 10
+        while len(lines_of(told)) < 2 and time.monotonic() < deadline:
+            time.sleep(0.02)
+        watching.terminate()
+        assert watching.wait(10) == 0
+    assert run.exit_code == 128 + 9
+    pid, verdict = lines_of(told)
+    assert verdict == '"code": "cgroup_oom_kill"', str(run)
+    assert int(pid) == run.pid or way == "run"
+
+
 @pytest.mark.parametrize("value", ["exit", "exit=256", "exit=-1", "kill", "abort=1"])
 def test_what_is_no_action_is_refused(oomrec, value):
     run = oomrec("run", "--on-oom", value, "--", "true")

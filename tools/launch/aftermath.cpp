@@ -9,6 +9,7 @@
 
 #include "recorder/bundle/bundle.h"
 #include "tools/bundles/bundles.h"
+#include "tools/bundles/on_oom.h"
 #include "tools/bundles/orphans.h"
 #include "tools/bundles/outcome.h"
 #include "tools/launch/early_end.h"
@@ -41,11 +42,14 @@ void complete_bundles(const std::vector<fs::path>& directories, const Ended& end
 // Its own recordings only: other orphans are for the reading commands. `searched`: where they look
 // that are started from where we were.
 void recover_own(const std::vector<fs::path>& directories, const std::vector<fs::path>& searched,
-                 const Ended& ended, const End& end, bool quiet) {
+                 const Ended& ended, const End& end, const Options& options) {
   for (const Session& session : sessions_of(directories)) {
     if (session.alive || session.pid != ended.pid) continue;
     const Recovered recovered = recover(session, {}, end);
-    if (quiet || recovered.what != Recovery::made) continue;
+    const bool is_new = recovered.what == Recovery::made || recovered.what == Recovery::completed;
+    if (is_new && options.on_oom_exec[0] != '\0' && is_kill_for_memory(recovered.bundle))
+      run_on_oom(options.on_oom_exec, recovered.bundle, true);
+    if (options.quiet || recovered.what != Recovery::made) continue;
     const std::string path = printable(recovered.bundle.string());
     const bool is_found = std::find(searched.begin(), searched.end(),
                                     recovered.bundle.parent_path()) != searched.end();
@@ -80,7 +84,7 @@ void tell_the_end(const Ended& ended, const Launched& launched) noexcept try {
   const End end = end_of(ended.wait_status);
   const std::vector<fs::path> directories = dump_directories();
   // First what has a recording: that knows more.
-  recover_own(directories, searched, ended, end, launched.options.quiet);
+  recover_own(directories, searched, ended, end, launched.options);
   complete_bundles(directories, ended, end);
   if (ended.wait_status != 0 && !launched.options.quiet)
     tell_early_end(dump_directories(), ended, launched);

@@ -16,6 +16,7 @@
 #include "recorder/limit/health.h"
 #include "tools/analysis/recording.h"
 #include "tools/bundles/bundles.h"
+#include "tools/bundles/on_oom.h"
 #include "tools/error.h"
 #include "tools/log.h"
 #include "tools/text.h"
@@ -41,9 +42,10 @@ bool is_alive(const Session& session) {
 }  // namespace
 
 Watcher::Watcher(std::vector<std::filesystem::path> dump_directories,
-                 std::function<void(const std::string&)> tell)
+                 std::function<void(const std::string&)> tell, std::string on_oom_exec)
     : dump_directories_(std::move(dump_directories)),
       tell_(std::move(tell)),
+      on_oom_exec_(std::move(on_oom_exec)),
       changes_(inotify_init1(IN_CLOEXEC | IN_NONBLOCK)) {}
 
 Watcher::~Watcher() {
@@ -113,6 +115,8 @@ unsigned Watcher::bury(Watched& watched, const End& end) {
     tell_(fmt::format("process {} ({}) is gone: {}, {}: {}", watched.session.pid,
                       printable(bundle.program), bundle.outcome, bundle.verdict,
                       printable(recovered.bundle.string())));
+    if (!on_oom_exec_.empty() && is_kill_for_memory(recovered.bundle))
+      run_on_oom(on_oom_exec_, recovered.bundle, false);
     return 1;
   } catch (const Error& error) {
     remark(error.what());

@@ -24,9 +24,9 @@ class Watcher {
  public:
   using Clock = std::chrono::steady_clock;
 
-  // `tell` gets a line for each bundle.
+  // `tell` gets a line for each bundle; `on_oom_exec` is run for each kill for memory (on_oom.h).
   Watcher(std::vector<std::filesystem::path> dump_directories,
-          std::function<void(const std::string&)> tell);
+          std::function<void(const std::string&)> tell, std::string on_oom_exec);
   ~Watcher();
   Watcher(const Watcher&) = delete;
   Watcher& operator=(const Watcher&) = delete;
@@ -53,6 +53,7 @@ class Watcher {
 
   const std::vector<std::filesystem::path> dump_directories_;
   const std::function<void(const std::string&)> tell_;
+  const std::string on_oom_exec_;
   PressureTrigger pressure_;
   std::map<std::filesystem::path, Watched> watched_;
   int changes_ = -1;                              // inotify on the directories of recordings

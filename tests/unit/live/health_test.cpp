@@ -15,10 +15,11 @@ namespace {
 const InHook kHook = OutsideHooks::in_hook();
 constexpr std::uint64_t kMiB = 1 << 20;
 
-CgroupPlace place_of() {
+CgroupPlace place_of(session::Health& health) {
   CgroupPlace place{};
   Ceilings seen;
   read_cgroup(kHook, seen, &place);
+  health.cgroup_limit_bytes = seen.cgroup_limit_bytes;
   return place;
 }
 
@@ -40,11 +41,11 @@ TEST_CASE("cgroup v2: usage of the limiting ancestor, kills and pressure of its 
   machine.file("/proc/self/statm", "250 77 10 1 0 60 0\n");
   machine.file("/proc/pressure/memory", "some avg10=99.00\nfull avg10=99.00\n");
 
-  const CgroupPlace place = place_of();
+  session::Health health{};
+  const CgroupPlace place = place_of(health);
   CHECK(std::string{place.named} == "/kubepods/pod7/app");
   CHECK(std::string{place.own}.ends_with("/cgroup/kubepods/pod7/app"));
   CHECK(std::string{place.limiting}.ends_with("/cgroup/kubepods/pod7"));
-  session::Health health{};
   look_quickly(kHook, place, health);
   look_thoroughly(kHook, place, health);
   CHECK(health.cgroup_used_bytes == 800000);
@@ -66,13 +67,24 @@ TEST_CASE("cgroup v1: kills stand in memory.oom_control, pressure is the machine
                "7 (a) b) (c) S 1 7 7 0 -1 4194304 3094 55 321 9 4 2 0 0 20 0 1\n");
   machine.file("/proc/pressure/memory", "some avg10=0.50 avg60=0\nfull avg10=0.00 avg60=0\n");
   session::Health health{};
-  look_quickly(kHook, place_of(), health);
-  look_thoroughly(kHook, place_of(), health);
+  const CgroupPlace place = place_of(health);
+  look_quickly(kHook, place, health);
+  look_thoroughly(kHook, place, health);
   CHECK(health.cgroup_used_bytes == 4000);
   CHECK(health.cgroup_oom_kills == 17);
   CHECK(health.pressure_some == 50);
   CHECK(health.major_faults == 321);
   CHECK(health.pressure_full == 0);
+}
+
+TEST_CASE("where nothing limits, usage is not asked for") {
+  Machine machine;
+  machine.file("/proc/self/cgroup", "4:memory:/a\n");
+  machine.file("/cgroup/memory/a/memory.limit_in_bytes", "9223372036854771712\n");
+  machine.file("/cgroup/memory/a/memory.usage_in_bytes", "4000\n");
+  session::Health health{};
+  look_quickly(kHook, place_of(health), health);
+  CHECK(health.cgroup_used_bytes == 0);
 }
 
 TEST_CASE("kills of the machine are found wherever the line stands in /proc/vmstat") {
