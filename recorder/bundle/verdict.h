@@ -28,4 +28,8 @@ Verdict verdict_of(const session::View&, Trigger, std::uint32_t failure,
                    std::string_view reason = {}, std::string_view outcome = {},
                    const session::Death* death = nullptr) noexcept;
 
+// Whether the crash in a session's header follows from a refusal: the same thread's, a short while
+// before, of a call that has not been served since; and nobody else sent the signal.
+bool follows_refusal(const session::Header&) noexcept;
+
 }  // namespace oomrec::bundle

@@ -1,5 +1,6 @@
 // The order in which a bundle comes into being, and what each failure means.
 #include <cerrno>
+#include <new>
 
 #include "recorder/bundle/directory.h"
 #include "recorder/bundle/files.h"
@@ -129,8 +130,9 @@ Result write(InHook hook, const session::View& view, const Cause& cause,
     return Result::failed;
   }
   char outcome[32];
-  work.verdict = verdict_of(view, cause.trigger, cause.failure, cause.reason,
-                            outcome_text(cause.outcome, cause.outcome_value, outcome), cause.death);
+  new (&work.verdict)  // in its place: it is too large for a frame
+      Verdict(verdict_of(view, cause.trigger, cause.failure, cause.reason,
+                         outcome_text(cause.outcome, cause.outcome_value, outcome), cause.death));
 
   const int dump_directory = open_dump_directory(destination.directory, work);
   if (dump_directory < 0) {
