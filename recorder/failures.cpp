@@ -1,9 +1,12 @@
 #include "recorder/failures.h"
 
+#include <time.h>
+
 #include "recorder/action.h"
 #include "recorder/bundle/bundle.h"
 #include "recorder/counters.h"
 #include "recorder/hand_over.h"
+#include "recorder/handlers.h"
 #include "recorder/limit/ceilings.h"
 #include "recorder/process.h"
 #include "recorder/system/files.h"
@@ -26,23 +29,11 @@ struct Known {
   std::uint32_t entry;  // in `failures`; 0: free
 };
 
-// What the last refusal was, should the process end with it.
-struct Last {
-  Request request{};
-  int error = 0;
-  bool by_us = false;
-  std::uint32_t node = 0;
-  std::uint32_t thread = 0;
-  std::uint32_t entry = 0;
-  std::uint64_t time_ns = 0;
-  std::int64_t live_bytes = 0;
-};
-
 struct Failures {
   system::SpinLock lock;  // known, last
   Known known[kKnown] = {};
   std::uint32_t entries = 0;
-  Last last;
+  Refusal last;  // should the process end with it
 
   system::SpinLock evidence_lock;
   limit::Ceilings evidence;
@@ -65,7 +56,7 @@ limit::Ceilings evidence(InHook hook, std::uint64_t now, bool fresh) noexcept {
   return g_failures.evidence;
 }
 
-bool same_kind(const Failure& failure, const Last& refusal) noexcept {
+bool same_kind(const Failure& failure, const Refusal& refusal) noexcept {
   return failure.node == refusal.node &&
          failure.api == static_cast<std::uint16_t>(refusal.request.api) &&
          failure.space == static_cast<std::uint8_t>(refusal.request.space) &&
@@ -73,7 +64,7 @@ bool same_kind(const Failure& failure, const Last& refusal) noexcept {
 }
 
 // The place of this refusal among the known ones: taken, or free for it.
-Known& place_of(const Last& refusal) noexcept {
+Known& place_of(const Refusal& refusal) noexcept {
   for (auto at = static_cast<std::uint32_t>(live::mix(refusal.node));; ++at) {
     Known& place = g_failures.known[at % kKnown];
     if (place.entry == 0) return place;
@@ -82,7 +73,7 @@ Known& place_of(const Last& refusal) noexcept {
   }
 }
 
-std::uint32_t enter(InHook hook, const Last& refusal, bool fresh) noexcept {
+std::uint32_t enter(InHook hook, const Refusal& refusal, bool fresh) noexcept {
   const limit::Ceilings seen = evidence(hook, refusal.time_ns, fresh);
   std::uint32_t entry = 0;
   const bool entered = g_session.failures.append(hook, entry, [&](Failure& failure) noexcept {
@@ -116,7 +107,7 @@ std::uint32_t enter(InHook hook, const Last& refusal, bool fresh) noexcept {
 }
 
 // Counts a repeat, or enters a refusal never seen. `first`: it was never seen.
-std::uint32_t remember(InHook hook, Last& refusal, bool& first) noexcept {
+std::uint32_t remember(InHook hook, Refusal& refusal, bool& first) noexcept {
   const system::SpinGuard guard(g_failures.lock);
   if (!guard) return 0;
   Known& place = place_of(refusal);
@@ -182,7 +173,7 @@ bool write_bundle(InHook hook, bundle::Cause cause, bool at_the_end, bool told =
 
 // The entry that tells the last refusal: its own, unless that tells an earlier one of the same
 // kind.
-std::uint32_t enter_last(InHook hook, const Last& last, bool told) noexcept {
+std::uint32_t enter_last(InHook hook, const Refusal& last, bool told) noexcept {
   if (last.entry == 0) return enter(hook, last, true);
   const std::uint32_t repeats =
       g_session.failures.at(last.entry).repeats.load(std::memory_order_relaxed);
@@ -191,6 +182,49 @@ std::uint32_t enter_last(InHook hook, const Last& last, bool told) noexcept {
   if (entry == 0) return last.entry;
   g_session.failures.at(entry).repeats.store(repeats, std::memory_order_relaxed);
   return entry;
+}
+
+// A repeat of what the last bundle tells, but the program had lived on in between.
+bool is_old_news(const Refusal& refusal) noexcept {
+  return g_failures.rate.ended_ns() + kRecoveredNs < refusal.time_ns;
+}
+
+// For whoever has no later chance: another thread's bundle may be under way.
+void wait_for_writer(unsigned seconds) noexcept {
+  const std::uint64_t deadline = system::monotonic_ns() + seconds * 1'000'000'000ULL;
+  while (g_failures.writing.load(std::memory_order_acquire) && system::monotonic_ns() < deadline) {
+    const timespec pause{0, 1'000'000};
+    system::call(SYS_nanosleep, &pause, nullptr);
+  }
+}
+
+// The last bundle tells of this refusal, and of the crash that followed when this returns true.
+bool complete_by_crash(InHook hook, const Refusal& refusal, unsigned seconds) noexcept {
+  const std::uint64_t last = g_session.header().bundles_written.load(std::memory_order_relaxed);
+  if (refusal.entry == 0 || is_old_news(refusal) ||
+      g_session.failures.at(refusal.entry).bundle.load(std::memory_order_relaxed) != last ||
+      g_failures.writing.exchange(true, std::memory_order_acquire))
+    return false;
+  const bool completed = bundle::complete_last_by_crash(hook, g_state.options.quiet, seconds);
+  if (completed) g_failures.open_outcome.store(false, std::memory_order_relaxed);
+  g_failures.writing.store(false, std::memory_order_release);
+  return completed;
+}
+
+// A bundle of its own.
+bool write_crash(InHook hook, Refusal refusal) noexcept {
+  const bool told =
+      refusal.entry != 0 &&
+      g_session.failures.at(refusal.entry).bundle.load(std::memory_order_relaxed) != 0;
+  refusal.entry = enter_last(hook, refusal, told);
+  session::Crash& crash = g_session.header().crash;
+  crash.failure = refusal.entry;
+  bundle::Cause cause;
+  cause.trigger = Trigger::crash;
+  cause.failure = refusal.entry;
+  cause.outcome = OutcomeKind::signal;
+  cause.outcome_value = static_cast<std::int32_t>(crash.signal.load(std::memory_order_relaxed));
+  return write_bundle(hook, cause, true);
 }
 
 bundle::Cause cause_of(std::uint32_t entry, bool by_us) noexcept {
@@ -215,7 +249,11 @@ void on_failure(InHook hook, const Request& request, int error, bool by_us) noex
   if (phase() != Phase::active) return;
 
   // What was live is asked at once: others may free it all while this thread waits for its turn.
-  Last refusal{request, error, by_us, 0, 0, 0, system::monotonic_ns(), live_bytes(thread)};
+  Refusal refusal{.request = request,
+                  .error = error,
+                  .by_us = by_us,
+                  .time_ns = system::monotonic_ns(),
+                  .live_bytes = live_bytes(thread)};
   if (thread != nullptr) {
     refusal.node = stack::capture(hook, thread->stacks, thread->root());
     refusal.thread = thread->thread;
@@ -231,6 +269,11 @@ void on_failure(InHook hook, const Request& request, int error, bool by_us) noex
   if (thread != nullptr) {
     maybe_read_clock(hook, *thread);
     append_event(*thread, EventKind::fail, request.api, entry, request.bytes, refusal.node);
+  }
+  if (thread != nullptr && !request.probe) {
+    const bool handlers = first || thread->refusal.time_ns == 0;
+    thread->refusal = refusal;
+    if (handlers) put_handlers(hook);
   }
   if (first && !request.probe && entry != 0) write_bundle(hook, cause_of(entry, by_us), false);
   if (!request.probe) act_on_refusal(hook);
@@ -253,7 +296,7 @@ bool warn(InHook hook, Trigger trigger) noexcept {
 }
 
 void tell_last_failure(InHook hook, int status) noexcept {
-  Last last;
+  Refusal last;
   {
     const system::SpinGuard guard(g_failures.lock);
     if (!guard || g_failures.last.time_ns == 0) return;
@@ -261,10 +304,8 @@ void tell_last_failure(InHook hook, int status) noexcept {
   }
   const bool told = last.entry != 0 &&
                     g_session.failures.at(last.entry).bundle.load(std::memory_order_relaxed) != 0;
-  // A repeat of what a bundle tells is told there, unless the program lived on in between and now
-  // dies of it.
-  const bool old = g_failures.rate.ended_ns() + kRecoveredNs < last.time_ns;
-  if (told && (status == 0 || !old)) return;
+  // A repeat of what a bundle tells is told there, unless the program now dies of it.
+  if (told && (status == 0 || !is_old_news(last))) return;
   const bool reported =
       last.entry != 0 && last.entry == g_failures.reported.load(std::memory_order_relaxed);
   last.entry = enter_last(hook, last, told);
@@ -293,6 +334,15 @@ void complete_outcome(InHook hook, OutcomeKind outcome, std::int32_t value) noex
   if (!g_failures.open_outcome.exchange(false, std::memory_order_relaxed)) return;
   const auto seconds = static_cast<unsigned>(g_state.options.bundle_seconds);
   bundle::complete_last(hook, outcome, value, seconds);
+}
+
+void tell_crash(InHook hook, const Refusal& refusal) noexcept {
+  const auto seconds = static_cast<unsigned>(g_state.options.bundle_seconds);
+  wait_for_writer(seconds);
+  if (!complete_by_crash(hook, refusal, seconds) && !write_crash(hook, refusal)) return;
+  if (!bundle::finish(hook, seconds)) return;
+  g_session.header().crash.flags |= session::kCrashTold;
+  if (last_failure_told()) g_session.remove_file(hook);
 }
 
 bool last_failure_told() noexcept {

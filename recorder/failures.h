@@ -10,6 +10,7 @@
 
 #include "recorder/hook_scope.h"
 #include "recorder/recorder.h"
+#include "recorder/refusal.h"
 
 namespace oomrec::recorder {
 
@@ -67,6 +68,10 @@ void note_recovery(InHook, std::uint64_t now_ns) noexcept;
 void complete_outcome_at_end(InHook, int status) noexcept;
 // The same in other words: by a signal.
 void complete_outcome(InHook, OutcomeKind, std::int32_t value) noexcept;
+
+// The process is about to die of the crash in the session's header, which follows from `refusal`:
+// its bundle is completed, or written. Returns within twice the bundle's time bound.
+void tell_crash(InHook, const Refusal&) noexcept;
 
 // Whether the last refusal on record is told in a bundle, whose recording has those before it: the
 // session is not needed any more.

@@ -132,6 +132,7 @@ void remove(InHook hook, Released& released) noexcept {
   maybe_read_clock(hook, thread);
   std::atomic<std::uint64_t>* const word = small_word(hook, block);
   const std::uint32_t node = stack::capture(hook, thread.stacks, thread.root());
+  thread.note_served(node);
   const bool small = word != nullptr && insert_small(hook, thread, block, node, *word);
   if (!small && !insert(hook, thread, block, node, share))
     make_room(hook, thread, block, node, share);

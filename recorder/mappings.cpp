@@ -40,6 +40,7 @@ Caller caller(InHook hook, std::uint64_t bytes, Api api, bool counts) noexcept {
   if (from.thread == nullptr) return from;
   maybe_read_clock(hook, *from.thread);
   from.node = stack::capture(hook, from.thread->stacks, from.thread->root());
+  from.thread->note_served(from.node);
   if (counts) from.holder = g_state.holders.find_or_add(hook, from.node, Space::map, api, 0);
   return from;
 }

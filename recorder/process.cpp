@@ -13,7 +13,9 @@
 #include "recorder/bundle/bundle.h"
 #include "recorder/bundle/expand.h"
 #include "recorder/counters.h"
+#include "recorder/crash.h"
 #include "recorder/failures.h"
+#include "recorder/handlers.h"
 #include "recorder/near_limit.h"
 #include "recorder/recorder.h"
 #include "recorder/stack/stack.h"
@@ -241,6 +243,8 @@ void on_fork_child(InHook hook) noexcept {
   if (system::is_sandboxed() || !g_state.options.children)
     return;  // the parent's session is not touched again
   g_state.pid = system::process_id();
+  forget_crash(hook);
+  forget_handlers(hook);
 
   if (had_session) {
     const session::View parent = g_session.view();
@@ -309,6 +313,7 @@ void on_sandbox(InHook hook) noexcept {
     if (ThreadState* const thread = current_thread(hook); thread != nullptr)
       stack::capture(hook, thread->stacks, thread->root());
   }
+  remove_handlers(hook);
   system::g_filters.fetch_add(1, std::memory_order_relaxed);
 }
 

@@ -117,6 +117,7 @@ ThreadState* find_thread(InHook hook) noexcept {
   }
   state->thread = thread;
   state->context_depth = 0;
+  state->refusal = {};
   state->roots[0] = group;
   state->events_to_clock = 0;
   state->quick = is_quick();

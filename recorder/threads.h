@@ -13,6 +13,7 @@
 
 #include "recorder/hook_scope.h"
 #include "recorder/live/holder_sums.h"
+#include "recorder/refusal.h"
 #include "recorder/sampling.h"
 #include "recorder/session/layout.h"
 #include "recorder/stack/stack.h"
@@ -36,9 +37,15 @@ struct ThreadState {
   std::uint32_t roots[1 + kMaxContexts];
   std::uint32_t sums_settled_ms;  // when the holders were told last
   live::HolderSums sums;
+  Refusal refusal;  // its last that was no probe
   stack::ThreadStacks stacks;
 
   std::uint32_t birth_s() const noexcept { return time_ms / 1000; }  // of a block, now
+  // The stack `node` has been given memory.
+  void note_served(std::uint32_t node) noexcept {
+    if (node == refusal.node) [[unlikely]]
+      refusal.served = true;
+  }
   std::uint32_t root() const noexcept {
     return roots[context_depth < kMaxContexts ? context_depth : kMaxContexts];
   }

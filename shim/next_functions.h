@@ -3,6 +3,15 @@
 #pragma once
 
 // clang-format off
+// They take a handler and return the one before.
+#define OOMREC_OLD_SIGNAL_FUNCTIONS(X) \
+  X(sighandler_t, signal,        (int number, sighandler_t handler),                  (number, handler)) \
+  X(sighandler_t, bsd_signal,    (int number, sighandler_t handler),                  (number, handler)) \
+  X(sighandler_t, ssignal,       (int number, sighandler_t handler),                  (number, handler)) \
+  X(sighandler_t, sysv_signal,   (int number, sighandler_t handler),                  (number, handler)) \
+  X(sighandler_t, __sysv_signal, (int number, sighandler_t handler),                  (number, handler)) \
+  X(sighandler_t, sigset,        (int number, sighandler_t handler),                  (number, handler))
+
 //  result   name                parameters                                           arguments
 #define OOMREC_NEXT_FUNCTIONS(X) \
   X(void*,   malloc,             (size_t n),                                          (n)) \
@@ -58,6 +67,12 @@
                                  (option, a, b, c, d)) \
   X(long,    syscall,            (long number, long a, long b, long c, long d, long e, long f), \
                                  (number, a, b, c, d, e, f)) \
+  X(int,     sigaction,          (int number, const struct sigaction* action, struct sigaction* before), \
+                                 (number, action, before)) \
+  X(int,     __sigaction,        (int number, const struct sigaction* action, struct sigaction* before), \
+                                 (number, action, before)) \
+  X(int,     sigaltstack,        (const stack_t* stack, stack_t* before),             (stack, before)) \
+  OOMREC_OLD_SIGNAL_FUNCTIONS(X) \
   X(void,    _exit,              (int status),                                        (status)) \
   X(void,    _Exit,              (int status),                                        (status)) \
   X(void,    quick_exit,         (int status),                                        (status))

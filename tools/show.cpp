@@ -9,6 +9,7 @@
 #include "tools/bundles/options.h"
 #include "tools/bundles/source.h"
 #include "tools/commands.h"
+#include "tools/print/crash.h"
 #include "tools/print/notes.h"
 #include "tools/print/process.h"
 #include "tools/print/stack.h"
@@ -88,6 +89,7 @@ class Page {
     print_verdict(verdict);
     print_facts();
     print_request();
+    print_crash();
     print_limit(verdict);
     print_spaces();
     const bool has_holders = print_holders();
@@ -142,6 +144,13 @@ class Page {
       fmt::print("  in thread {} \"{}\"\n", refused.thread.tid, printable(thread));
     }
     print_stack(source_.places->of_stack(failure.node), 4);
+  }
+
+  void print_crash() const {
+    const std::string crash = crash_text(source_, {terminal_, 4, options_.full});
+    if (crash.empty()) return;
+    heading("crash");
+    fmt::print("{}", crash);
   }
 
   void print_limit(const bundle::Verdict& verdict) const {
@@ -288,6 +297,7 @@ Json page_json(const Source& source, std::size_t top) {
       {"context", text_or_null(printable(source.reason()))},
       {"process", process_json(source)},
       {"request", request_json(source)},
+      {"crash", crash_json(source)},
       {"limit", limit_json(verdict)},
       {"spaces", spaces_json(*source.recording)},
       {"holders", holders_json(source, top)},

@@ -116,6 +116,11 @@ bool complete(InHook, const char* path, const Completion&, Workspace&) noexcept;
 // or a helper is still at work.
 bool complete_last(InHook, OutcomeKind, std::int32_t value, unsigned seconds) noexcept;
 
+// The same when the process is about to die of the crash in the session's header, which follows
+// from the refusal that the bundle tells: the bundle gets the crash, and its verdict. Waits for a
+// helper at work, too. Prints the verdict's sentence unless quiet.
+bool complete_last_by_crash(InHook, bool quiet, unsigned seconds) noexcept;
+
 // "running", "exited 1", "signal 11": the word for metadata.json, in `buffer`.
 std::string_view outcome_text(OutcomeKind, std::int32_t value, std::span<char> buffer) noexcept;
 

@@ -29,6 +29,7 @@
 
 #include "recorder/bundle/bundle.h"
 #include "recorder/bundle/command.h"
+#include "recorder/bundle/crash_names.h"
 #include "recorder/bundle/report.h"
 #include "recorder/bundle/standard_error.h"
 #include "recorder/bundle/system.h"
@@ -169,11 +170,33 @@ void write_somewhere(Desk& desk) noexcept {
   say(desk.hook, lines.view());
 }
 
+// The names are part of the evidence that the verdict rests on.
+void name_crash(Desk& desk) noexcept {
+  session::Crash& crash = session::g_session.header().crash;
+  if (crash.signal.load(std::memory_order_acquire) != 0)
+    crash.flags |= flags_by_name(desk.hook, desk.view, crash, name_from_memory);
+}
+
+// What complete() needs of a crash.
+void judge_crash(Desk& desk) noexcept {
+  char outcome[32];
+  new (&desk.work.verdict)  // in its place: it is too large for a frame
+      Verdict(verdict_of(desk.view, desk.cause.trigger, desk.cause.failure, desk.cause.reason,
+                         outcome_text(desk.completion.outcome, desk.completion.value, outcome)));
+  desk.completion.verdict = &desk.work.verdict;
+  if (desk.report.quiet) return;
+  Text lines{desk.lines};
+  lines.add("oomrec: ").add(desk.work.verdict.summary).add('\n');
+  say(desk.hook, lines.view());
+}
+
 void run(void* argument) noexcept {
   Desk& desk = *static_cast<Desk*>(argument);
   if (!desk.in_place) close_inherited();
   if (desk.command_seconds != 0) return run_command(desk.command, desk.command_seconds);
+  name_crash(desk);
   if (desk.completes) {
+    if (desk.completion.crash != nullptr) judge_crash(desk);
     complete(desk.hook, desk.work.path, desk.completion, desk.work);
     return;
   }
@@ -295,6 +318,24 @@ bool claim(std::uint64_t deadline_ns) noexcept {
   }
 }
 
+// The desk, with the last bundle on it, to complete that: at most `seconds` after a helper that is
+// at work. False: there is no such bundle, or that helper goes on.
+bool claim_last_bundle(InHook hook, unsigned seconds) noexcept {
+  const bool here = g_desk != nullptr && !system::is_sandboxed() &&
+                    g_owner.load(std::memory_order_relaxed) == process_id();
+  if (!here || !claim(sys::monotonic_ns() + seconds * kSecond)) return false;
+  reap();
+  Desk& desk = *g_desk;
+  if (g_results[desk.ticket % kResults].load(std::memory_order_acquire) != Result::written) {
+    g_word.store(0, std::memory_order_release);
+    return false;
+  }
+  desk.hook = hook;
+  desk.command_seconds = 0;
+  desk.completes = true;
+  return true;
+}
+
 void fill(Desk& desk, InHook hook, const Cause& cause, const Destination& destination,
           const Report& report) noexcept {
   desk.hook = hook;
@@ -349,19 +390,24 @@ bool finish(InHook, unsigned seconds) noexcept {
 }
 
 bool complete_last(InHook hook, OutcomeKind kind, std::int32_t value, unsigned seconds) noexcept {
-  const bool here = g_desk != nullptr && !system::is_sandboxed() &&
-                    g_owner.load(std::memory_order_relaxed) == process_id();
-  if (!here || !claim(sys::monotonic_ns())) return false;
-  reap();
+  if (!claim_last_bundle(hook, 0)) return false;
+  g_desk->completion = {kind, value, repeats_of(g_desk->view, g_desk->cause.failure)};
+  start_work(*g_desk);
+  finish(hook, seconds);
+  return true;
+}
+
+bool complete_last_by_crash(InHook hook, bool quiet, unsigned seconds) noexcept {
+  if (!claim_last_bundle(hook, seconds)) return false;
   Desk& desk = *g_desk;
-  if (g_results[desk.ticket % kResults].load(std::memory_order_acquire) != Result::written) {
-    g_word.store(0, std::memory_order_release);
-    return false;
-  }
-  desk.hook = hook;
-  desk.command_seconds = 0;
-  desk.completes = true;
-  desk.completion = {kind, value, repeats_of(desk.view, desk.cause.failure)};
+  const session::Crash& crash = session::g_session.header().crash;
+  desk.view = session::g_session.view();
+  desk.symbols_start = 0;
+  desk.report.quiet = quiet;
+  desk.completion = {OutcomeKind::signal,
+                     static_cast<std::int32_t>(crash.signal.load(std::memory_order_relaxed)),
+                     repeats_of(desk.view, desk.cause.failure)};
+  desk.completion.crash = &crash;
   start_work(desk);
   finish(hook, seconds);
   return true;

@@ -1,4 +1,4 @@
-// symbols.json: build-id + offset → names, for the request and the 100 largest holders.
+// symbols.json: build-id + offset → names, for the request, a crash and the 100 largest holders.
 //
 // From inside the process only exported names are known (.dynsym, read from memory); file, line and
 // inlined frames are added by whoever first reads the bundle where the program's files are. Looking
@@ -24,10 +24,12 @@ class FrameSet {
   explicit FrameSet(std::span<std::uint64_t> words) noexcept : words_(words) {}
 
   void add_stack(const session::View& view, std::uint32_t node) noexcept {
-    view.walk(node, [&](std::uint64_t frame) {
-      if (session::kind_of(frame) == session::FrameKind::native && session::module_of(frame) != 0)
-        add(frame & ~(std::uint64_t{1} << 61));  // how it was found is no part of its name
-    });
+    view.walk(node, [&](std::uint64_t frame) { add_frame(frame); });
+  }
+
+  void add_frame(std::uint64_t frame) noexcept {
+    if (session::kind_of(frame) == session::FrameKind::native && session::module_of(frame) != 0)
+      add(frame & ~(std::uint64_t{1} << 61));  // how it was found is no part of its name
   }
 
   std::span<const std::uint64_t> sorted() noexcept {
@@ -83,6 +85,9 @@ bool write_symbols(InHook hook, Job& job) noexcept {
     session::Failure failure{};
     if (job.view.read(TableId::failures, job.cause.failure, failure))
       frames.add_stack(job.view, failure.node);
+    const session::Crash& crash = job.view.header().crash;
+    for (std::uint32_t i = 0; i < std::min(crash.frame_count, session::kCrashFrames); ++i)
+      frames.add_frame(crash.frames[i]);
     const std::span<LargestHolder> largest{reinterpret_cast<LargestHolder*>(job.work.text),
                                            kHolders};
     const std::size_t count = find_largest(job.view, largest);

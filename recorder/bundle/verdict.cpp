@@ -35,7 +35,14 @@ void explain(Verdict& verdict, const session::View& view, Trigger trigger, std::
   const bool asked_for = trigger == Trigger::request || trigger == Trigger::simulated;
   const bool refused =
       !asked_for && index != 0 && view.read(session::TableId::failures, index, failure);
-  if (refused) {
+  const session::Crash& crash = view.header().crash;
+  const bool explained_by_crash =
+      crash.signal.load(std::memory_order_acquire) != 0 &&
+      (trigger == Trigger::crash || trigger == Trigger::killed ||
+       (refused && crash.failure == index && follows_refusal(view.header())));
+  if (explained_by_crash) {
+    explain_crash(verdict, view);
+  } else if (refused) {
     explain_refusal(verdict, view, failure);
   } else if (trigger == Trigger::near_limit) {
     explain_near_limit(verdict, view, health);

@@ -37,4 +37,8 @@ inline Verdict verdict_of(const session::View& view, Trigger trigger, std::uint3
   return verdict;
 }
 
+// Whether the crash in a session's header follows from a refusal: the same thread's, a short while
+// before, of a call that has not been served since; and nobody else sent the signal.
+bool follows_refusal(const session::Header&) noexcept;
+
 }  // namespace oomrec::bundle

@@ -18,6 +18,9 @@ void explain_pressure(Verdict&, const session::View&, const session::Health&) no
 void explain_death(Verdict&, const session::View&, const session::Death&,
                    std::string_view outcome) noexcept;
 
+// verdict_crash.cpp: the crash in the session's header.
+void explain_crash(Verdict&, const session::View&) noexcept;
+
 // A sum that stays at kUnlimited.
 inline std::uint64_t add(std::uint64_t a, std::uint64_t b) noexcept {
   return a + b < a ? session::kUnlimited : a + b;

@@ -416,6 +416,8 @@ struct Crash {
 inline constexpr u32 kCrashGuardPage = 1;    // the address is beyond the end of the thread's stack
 inline constexpr u32 kCrashTerminate = 2;    // std::terminate is on the stack
 inline constexpr u32 kCrashServedSince = 4;  // the refused stack has been given memory since
+inline constexpr u32 kCrashNew = 8;          // the refused call was made by operator new
+inline constexpr u32 kCrashTold = 16;        // a bundle tells it
 static_assert(offsetof(Crash, frames) == 64 && sizeof(Crash) == 64 + 8 * kCrashFrames);
 
 // What others know of the process' death: whoever waited for it, the kernel's log, counters. Zero

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 
 #include "recorder/hook_scope.h"
 #include "recorder/session/layout.h"
@@ -161,13 +162,24 @@ void forget_modules(InHook) noexcept;
 void check_a_module(InHook) noexcept;
 void forget_session(InHook) noexcept;  // after fork: interned ids belong to the parent
 
-// --- The parts, one by one (each has its own file and its own tests)
-// ------------------------------
-
 struct Registers {
   std::uint64_t pc, sp, bp;
   bool exact = true;  // pc is the instruction itself, not a return address
 };
+
+// The innermost frames of the calling thread where a fatal signal interrupted it: words as in
+// session::Node, native and Python, innermost first; how many there are. The stack may be damaged,
+// or run over: it is read through the kernel, two system calls a frame. What the thread remembers
+// of its stacks is forgotten.
+std::uint32_t capture_interrupted(InHook, ThreadStacks&, const Registers& at,
+                                  std::span<std::uint64_t> frames) noexcept;
+
+// Whether `address` lies beyond the end of the stack that `sp` is on, and sp near that end. Reads
+// /proc/self/maps.
+bool is_beyond_stack(InHook, std::uint64_t sp, std::uint64_t address) noexcept;
+
+// --- The parts, one by one (each has its own file and its own tests)
+// ------------------------------
 
 // unwind.cpp: from `at` outwards, at most `capacity` frames. *truncated says that more were there
 // or that the walk lost its way.

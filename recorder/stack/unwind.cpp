@@ -94,7 +94,7 @@ Walk::Step Walk::step_signal(InHook hook, const FrameState& frame) noexcept {
 Walk::Step Walk::step_guess(InHook hook, const FrameState& frame) noexcept {
   if (frame.bp == 0 && !frame.exact) return {Outcome::outermost, {}, {}};
   guessed_ = true;
-  may_be_unmapped_ = bounds_.grows == 0;
+  may_be_unmapped_ = may_be_unmapped_ || bounds_.grows == 0;
   if (may_be_unmapped_) quick_end_ = 0;
   FrameState outer{0, frame.bp + 16, 0, false, true};
   if (frame.bp <= frame.sp || frame.bp % 8 != 0 || !read(hook, frame.bp, outer.bp) ||
@@ -115,9 +115,8 @@ Walk::Step Walk::step_odd(InHook hook, const FrameState& frame) noexcept {
   return arrive(outer, {});
 }
 
-std::uint32_t unwind(InHook hook, const Registers& at, ThreadStacks& thread, NativeFrame* frames,
+std::uint32_t unwind(InHook hook, Walk& walk, const Registers& at, NativeFrame* frames,
                      std::uint32_t capacity, bool* truncated) noexcept {
-  Walk walk(hook, thread, at.sp);
   FrameState frame = FrameState::of(at);
   Outcome outcome = Outcome::stepped;
   std::uint32_t count = 0;
@@ -129,6 +128,12 @@ std::uint32_t unwind(InHook hook, const Registers& at, ThreadStacks& thread, Nat
   }
   *truncated = outcome != Outcome::outermost;
   return count;
+}
+
+std::uint32_t unwind(InHook hook, const Registers& at, ThreadStacks& thread, NativeFrame* frames,
+                     std::uint32_t capacity, bool* truncated) noexcept {
+  Walk walk(hook, thread, at.sp);
+  return unwind(hook, walk, at, frames, capacity, truncated);
 }
 
 }  // namespace oomrec::stack

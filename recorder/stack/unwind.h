@@ -28,6 +28,10 @@ class Walk {
   Walk(InHook hook, ThreadStacks& thread, std::uint64_t sp) noexcept
       : thread_(thread), bounds_(stack_bounds(hook, thread, sp)), quick_end_(bounds_.high) {}
 
+  // Of a stack that may be damaged: all that is read of `bounds` is read through the kernel.
+  Walk(ThreadStacks& thread, const StackRange& bounds) noexcept
+      : thread_(thread), bounds_(bounds), quick_end_(0), may_be_unmapped_(true) {}
+
   bool has_guessed() const noexcept { return guessed_; }
   bool has_met_signal() const noexcept { return met_signal_; }
 
@@ -80,7 +84,12 @@ class Walk {
   std::uint64_t quick_end_;  // of what step() itself may read; 0: nothing
   bool guessed_ = false;
   bool met_signal_ = false;
-  bool may_be_unmapped_ = false;  // a guess led here, on a stack that the program may unmap
+  bool may_be_unmapped_ = false;  // a guess led here, on a stack that the program may unmap; or
+                                  // it is damaged
 };
+
+// The whole of `walk`, from `at` outwards: see unwind().
+std::uint32_t unwind(InHook, Walk& walk, const Registers& at, NativeFrame* frames,
+                     std::uint32_t capacity, bool* truncated) noexcept;
 
 }  // namespace oomrec::stack

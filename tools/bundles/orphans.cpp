@@ -132,7 +132,31 @@ fs::path open_bundle_of(const Recording& orphan, const fs::path& directory) {
   return open != own.end() ? open->path : fs::path{};
 }
 
+// The signal whose handler recorded it; 0: none did.
+int crash_signal(const session::View& view) {
+  const auto signal = view.header().crash.signal.load(std::memory_order_acquire);
+  return state_of(view) == State::running ? static_cast<int>(signal) : 0;
+}
+
+// It follows from a refusal, and its process could not tell it any more.
+bool crash_is_due(const session::View& view) {
+  const session::Crash& crash = view.header().crash;
+  return crash_signal(view) != 0 && crash.failure != 0 && bundle::follows_refusal(view.header()) &&
+         (crash.flags & session::kCrashTold) == 0;
+}
+
+// The bundle tells the refusal that the crash follows from: what it gets of the crash.
+void add_crash(bundle::Completion& completion, const Recording& orphan, bundle::Verdict& verdict) {
+  char outcome[32];
+  completion.crash = &orphan.header().crash;
+  verdict = bundle::verdict_of(orphan.view(), Trigger::crash, completion.crash->failure, {},
+                               bundle::outcome_text(completion.outcome, completion.value, outcome));
+  completion.verdict = &verdict;
+}
+
 End end_of(const Recording& orphan, const End& known) {
+  const int signal = crash_signal(orphan.view());
+  if (known.outcome == OutcomeKind::unknown && signal != 0) return {OutcomeKind::signal, signal};
   if (known.outcome != OutcomeKind::unknown || state_of(orphan.view()) != State::exited)
     return known;
   const std::int32_t status = orphan.header().exit_status;
@@ -151,6 +175,7 @@ Recovered write_bundle(const Recording& orphan, const std::string& directory,
   cause.trigger = trigger_of(orphan.view());
   session::Failure failure{};
   if (cause.trigger != Trigger::killed) last_refusal(orphan.view(), cause.failure, failure);
+  if (cause.trigger == Trigger::crash) cause.failure = orphan.header().crash.failure;
   cause.outcome = end.outcome;
   cause.outcome_value = end.value;
   cause.alive = false;
@@ -222,6 +247,7 @@ std::vector<Session> sessions_of(const std::vector<fs::path>& dump_directories) 
 }
 
 Trigger trigger_of(const session::View& view) {
+  if (crash_is_due(view)) return Trigger::crash;
   std::uint32_t index = 0;
   session::Failure failure{};
   if (!last_refusal(view, index, failure) || is_told(failure)) {
@@ -252,25 +278,32 @@ Recovered recover(const Session& orphan, const fs::path& only_into, const End& k
   const State state = state_of(recording.view());
   const bool ended_itself = state != State::running;
   const std::uint64_t refused_ns = failure.last_ns;
-  const std::uint64_t last_sign = std::max(recording.header().last_tick_ns.load(), refused_ns);
+  const std::uint64_t last_sign = std::max(
+      {recording.header().last_tick_ns.load(), refused_ns, recording.header().crash.time_ns});
   const bool follows = refused && (ended_itself || last_sign - refused_ns < kFollowsWithinNs);
   const End end = end_of(recording, known);
 
   Recovered result{Recovery::removed, {}, ""};
+  bool crash_due = crash_is_due(recording.view());
   const fs::path open_bundle = told ? open_bundle_of(recording, directory) : fs::path{};
   if (!open_bundle.empty()) {
     const auto workspace = std::make_unique<bundle::Workspace>();
     const End outcome = follows ? end : End{OutcomeKind::recovered, 0};
     const auto entry = number_of(read_json(open_bundle / "metadata.json"), "failure");
-    const bundle::Completion completion{outcome.outcome, outcome.value,
-                                        bundle::repeats_of(recording.view(), entry.value_or(0))};
+    bundle::Completion completion{outcome.outcome, outcome.value,
+                                  bundle::repeats_of(recording.view(), entry.value_or(0))};
+    bundle::Verdict verdict;
+    if (crash_due && entry == recording.header().crash.failure) {
+      add_crash(completion, recording, verdict);
+      crash_due = false;
+    }
     if (bundle::complete(OutsideHooks::in_hook(), open_bundle.c_str(), completion, *workspace)) {
       result = {Recovery::completed, open_bundle, ""};
     }
   }
   const bool untold = refused && !told;
   const bool held_much = !ended_itself && held_bytes(recording) >= kWorthKeepingBytes;
-  if (untold || (held_much && !(told && follows)))
+  if (untold || crash_due || (held_much && !(told && follows)))
     result = write_bundle(recording, directory, orphan.path.parent_path(), end);
   if (result.what != Recovery::left) unlink(orphan.path.c_str());
   return result;

@@ -165,6 +165,15 @@ std::vector<PlaceId> Places::of_stack(std::uint32_t node) {
   return stack;
 }
 
+std::vector<PlaceId> Places::of_frames(std::span<const std::uint64_t> frames) {
+  std::vector<PlaceId> stack;
+  for (const std::uint64_t frame : frames) {
+    const std::vector<PlaceId>& ids = of_frame(frame);
+    stack.insert(stack.end(), ids.begin(), ids.end());
+  }
+  return stack;
+}
+
 std::string Places::module_path(const Place& place) const {
   return place.module != 0 ? modules_[place.module]->path : std::string{};
 }

@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -46,6 +47,7 @@ class Places {
 
   // The places of a stack, innermost first.
   std::vector<PlaceId> of_stack(std::uint32_t node);
+  std::vector<PlaceId> of_frames(std::span<const std::uint64_t> frames);  // innermost first
 
   const Place& operator[](PlaceId id) const { return places_[id]; }
   std::size_t size() const { return places_.size(); }

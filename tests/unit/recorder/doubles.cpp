@@ -35,6 +35,13 @@ std::uint32_t capture(InHook hook, ThreadStacks&, std::uint32_t group) noexcept 
   return intern(hook, group, session::native_frame(0, doubles::t_stack, false, false));
 }
 
+std::uint32_t capture_interrupted(InHook, ThreadStacks&, const Registers&,
+                                  std::span<std::uint64_t> frames) noexcept {
+  frames[0] = session::native_frame(0, doubles::t_stack, true, false);
+  return 1;
+}
+bool is_beyond_stack(InHook, std::uint64_t, std::uint64_t) noexcept { return false; }
+
 }  // namespace oomrec::stack
 
 namespace oomrec::bundle {
@@ -45,6 +52,12 @@ bool finish(InHook, unsigned) noexcept { return true; }
 bool complete_last(InHook, OutcomeKind kind, std::int32_t, unsigned) noexcept {
   ++doubles::g_bundles.completed;
   doubles::g_bundles.outcome = kind;
+  return true;
+}
+
+bool complete_last_by_crash(InHook, bool, unsigned) noexcept {
+  ++doubles::g_bundles.completed;
+  doubles::g_bundles.outcome = OutcomeKind::signal;
   return true;
 }
 

@@ -3,7 +3,10 @@
 #include "recorder/stack/capture.h"
 
 #include <dlfcn.h>
+#include <signal.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
+#include <ucontext.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -264,6 +267,68 @@ TEST_CASE("a thread that may make no system call stays with what is known") {
 TEST_CASE("the unwinder for odd frames finds its way by our list of modules") {
   started();
   CHECK(steps_agree() >= 4);  // main and the C library below it at least
+}
+
+// The frames of a signal's context, from its handler.
+std::uint64_t g_interrupted[64];
+std::uint32_t g_interrupted_count;
+Registers g_registers;
+void capture_from_handler(int, siginfo_t*, void* context) {
+  const auto& registers = static_cast<ucontext_t*>(context)->uc_mcontext.gregs;
+  const auto value = [&](int number) { return static_cast<std::uint64_t>(registers[number]); };
+  g_registers = {value(REG_RIP), value(REG_RSP), value(REG_RBP), true};
+  g_interrupted_count = capture_interrupted(kHook, thread_stacks(), g_registers, g_interrupted);
+}
+
+TEST_CASE("a signal's stack is that of the code it interrupted") {
+  started();
+  struct sigaction action {};
+  action.sa_sigaction = capture_from_handler;
+  action.sa_flags = SA_SIGINFO;
+  sigaction(SIGUSR1, &action, nullptr);
+
+  std::vector<std::uint64_t> expected = frames_of(capture(kHook, thread_stacks(), group_named(31)));
+  raise(SIGUSR1);
+
+  expected.pop_back();  // the group
+  const std::vector<std::uint64_t> found(g_interrupted, g_interrupted + g_interrupted_count);
+  REQUIRE(found.size() > 4);
+  CHECK(session::is_exact(found.front()));
+  // All outside of capture() and of this function, which stands at another call.
+  const auto callers = [&](const std::vector<std::uint64_t>& frames) {
+    return std::search(frames.begin(), frames.end(), expected.begin() + 2, expected.end());
+  };
+  REQUIRE(expected.size() > 3);
+  CHECK(callers(found) != found.end());
+  // What was remembered is forgotten, not mistaken.
+  CHECK(frames_of(capture_at(3, group_named(31))).size() > expected.size());
+}
+
+TEST_CASE("a damaged stack ends the walk, not the program") {
+  started();
+  raise(SIGUSR1);  // for its registers
+  std::uint64_t frames[8];
+  Registers at = g_registers;
+  at.sp = 8;
+  CHECK(capture_interrupted(kHook, thread_stacks(), at, frames) == 1);
+  at.pc = 0;
+  CHECK(capture_interrupted(kHook, thread_stacks(), at, frames) == 1);
+}
+
+TEST_CASE("the end of a stack is where its mapping ends, for an sp that is near") {
+  constexpr std::uint64_t kGuard = 4096, kBytes = 1 << 20;
+  void* const mapped =
+      mmap(nullptr, kGuard + kBytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  REQUIRE(mapped != MAP_FAILED);
+  const auto guard = reinterpret_cast<std::uint64_t>(mapped);
+  const std::uint64_t low = guard + kGuard;
+  mprotect(reinterpret_cast<void*>(low), kBytes, PROT_READ | PROT_WRITE);
+  CHECK(is_beyond_stack(kHook, low + 100, low - 8));
+  CHECK(is_beyond_stack(kHook, guard + 100, guard + 92));  // sp has left it, too
+  CHECK_FALSE(is_beyond_stack(kHook, low + 100, low + 8));
+  CHECK_FALSE(is_beyond_stack(kHook, low + 100, 16));
+  CHECK_FALSE(is_beyond_stack(kHook, low + kBytes / 2, low - 8));
+  munmap(mapped, kGuard + kBytes);
 }
 
 }  // namespace

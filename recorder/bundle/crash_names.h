@@ -1,0 +1,14 @@
+// What the names of the functions on a crash's stack say, and on that of its refusal.
+//
+// Only the process itself can be asked for them: so they become flags of the crash.
+#pragma once
+
+#include "recorder/bundle/frames.h"
+
+namespace oomrec::bundle {
+
+// kCrashTerminate and kCrashNew, as far as they hold. At most 20 look-ups.
+std::uint32_t flags_by_name(InHook, const session::View&, const session::Crash&,
+                            ExportedName) noexcept;
+
+}  // namespace oomrec::bundle

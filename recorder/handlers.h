@@ -1,0 +1,40 @@
+// Signal handlers of our own, for the death that may follow from a refusal.
+//
+// They are put in place after an allocation has failed, only where the program has none, and on a
+// stack of their own: one of the thread's crashes that are worth telling is the end of its stack.
+// A handler records the crash (crash.h) and hands on what would have happened without it: the same
+// signal, wait status and core. The program never sees one: the hooks of sigaction and its kin ask
+// here. exec takes them away; a fork's child has them, and they only hand on until it has a session
+// of its own.
+#pragma once
+
+#include <cstdint>
+
+#include "recorder/hook_scope.h"
+
+namespace oomrec::recorder {
+
+// As rt_sigaction(2) has it.
+struct KernelAction {
+  const void* handler;
+  unsigned long flags;
+  void (*restorer)();
+  std::uint64_t mask;
+};
+
+// After a refusal on the calling thread. Several system calls: not for each repeat.
+void put_handlers(InHook) noexcept;
+
+// Before a sandbox, where a handler of ours could do nothing.
+void remove_handlers(InHook) noexcept;
+
+// What the program left where the kernel says `handler`; null: that is none of ours.
+const KernelAction* hidden_action(int signal, const void* handler) noexcept;
+
+// Whether a thread's alternate signal stack at `low` is one that it got from us.
+bool is_handler_stack(const void* low) noexcept;
+
+// After a fork: the stacks were given to the parent's threads.
+void forget_handlers(InHook) noexcept;
+
+}  // namespace oomrec::recorder

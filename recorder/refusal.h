@@ -1,0 +1,26 @@
+// A refused request as the thread remembers it that asked, with all that a bundle of it needs.
+#pragma once
+
+#include <cstdint>
+
+#include "recorder/recorder.h"
+
+namespace oomrec::recorder {
+
+struct Refusal {
+  Request request{};
+  int error = 0;
+  bool by_us = false;
+
+  // The same stack has been given memory since. Set by the allocations that are recorded: in
+  // sampled mode a small block may pass unseen.
+  bool served = false;
+
+  std::uint32_t node = 0;
+  std::uint32_t thread = 0;
+  std::uint32_t entry = 0;    // in `failures`; 0: there was no room
+  std::uint64_t time_ns = 0;  // 0: nothing was refused
+  std::int64_t live_bytes = 0;
+};
+
+}  // namespace oomrec::recorder

@@ -1,0 +1,76 @@
+// The stack of a thread that a fatal signal has interrupted.
+//
+// It may be damaged, and sp may lie in its guard page or below: so the mapping is asked for anew,
+// and every word is read through the kernel, which answers where a load would fault once more.
+#include <algorithm>
+
+#include "recorder/stack/capture.h"
+#include "recorder/stack/elf_symbols.h"
+#include "recorder/stack/memory_map.h"
+#include "recorder/stack/merge.h"
+#include "recorder/stack/unwind.h"
+
+namespace oomrec::stack {
+namespace {
+
+// So far beyond a stack's end nothing else is mapped below the main thread's (stack_guard_gap); and
+// a frame may be large.
+constexpr std::uint64_t kBeyond = 1 << 20;
+constexpr std::uint64_t kNearEnd = 64 * 1024;
+
+// The mapping that holds sp, or the one that sp has run out of. Empty: not known.
+[[gnu::noinline]] StackRange stack_near(InHook hook, std::uint64_t sp) noexcept {
+  MemoryMap map(hook);
+  MappedRange range;
+  while (map.next(range)) {
+    if (range.end <= sp || !range.readable || !range.writable) continue;
+    if (range.start > sp && range.start - sp > kBeyond) break;
+    return {range.start, range.end, 0};
+  }
+  return {};
+}
+
+// A call through a bad pointer: the caller's frame is the last that there is.
+bool is_code(InHook hook, std::uint64_t pc) noexcept {
+  const std::uint32_t slot = module_slot_at(hook, pc);
+  return slot != 0 && known_module(slot).segment_at(pc, PF_X).start != 0;
+}
+
+}  // namespace
+
+std::uint32_t capture_interrupted(InHook hook, ThreadStacks& thread, const Registers& at,
+                                  std::span<std::uint64_t> words) noexcept {
+  forget_memos(thread);  // their buffers are used here
+  NativeFrame* const frames = thread.memo.frames;
+  StackRange bounds = stack_near(hook, at.sp);
+  if (bounds.high == 0) bounds = stack_bounds(hook, thread, at.sp);
+  Walk walk(thread, bounds);
+  Registers from = at;
+  std::uint32_t count = 0;
+  bool truncated = false;
+  if (!is_code(hook, at.pc) && read_own_memory(hook, at.sp, &from.pc, sizeof from.pc) &&
+      is_code(hook, from.pc - 1)) {
+    frames[count++] = {.pc = at.pc, .sp = at.sp, .exact = true};
+    from = {from.pc, at.sp + sizeof from.pc, at.bp, false};
+  }
+  count += unwind(hook, walk, from, frames + count, kWalkedFrames - count, &truncated);
+  NativeFrame* const end = std::remove_if(
+      frames, frames + count, [](const NativeFrame& frame) { return is_own_code(frame.pc); });
+  count = static_cast<std::uint32_t>(end - frames);
+  const NativeStack native{frames, std::min(count, session::kMaxFrames), 0, truncated, true};
+
+  const PythonStack python = python_stack(hook, thread.python, true);
+  MergedFrame* const merged = thread.merged.fresh;
+  const std::uint32_t found = merge(hook, native, python, {}, merged, session::kMaxFrames).count;
+  const auto kept = std::min(found, static_cast<std::uint32_t>(words.size()));
+  for (std::uint32_t i = 0; i < kept; ++i) words[i] = merged[i].word;
+  forget_memos(thread);
+  return kept;
+}
+
+bool is_beyond_stack(InHook hook, std::uint64_t sp, std::uint64_t address) noexcept {
+  const StackRange stack = stack_near(hook, sp);
+  return address < stack.low && stack.low - address <= kBeyond && sp < stack.low + kNearEnd;
+}
+
+}  // namespace oomrec::stack

@@ -1,0 +1,58 @@
+// Signals: a program that asks finds no handler and no signal stack of ours.
+//
+// Async-signal-safe, as the real functions are: nothing is recorded, no scope is entered.
+#include <signal.h>
+
+#include <cstring>
+
+#include "recorder/handlers.h"
+#include "shim/export.h"
+#include "shim/next.h"
+
+namespace oomrec::shim {
+namespace {
+
+using recorder::KernelAction;
+
+const KernelAction* hidden(int number, sighandler_t handler) noexcept {
+  return recorder::hidden_action(number, reinterpret_cast<const void*>(handler));
+}
+
+int hide_action(int result, int number, struct sigaction* before) noexcept {
+  if (result != 0 || before == nullptr) return result;
+  if (const KernelAction* const own = hidden(number, before->sa_handler); own != nullptr) {
+    std::memset(before, 0, sizeof *before);
+    before->sa_flags = static_cast<int>(own->flags);
+    before->sa_restorer = own->restorer;
+    std::memcpy(&before->sa_mask, &own->mask, sizeof own->mask);
+  }
+  return result;
+}
+
+}  // namespace
+
+OOMREC_HOOK(int, sigaction,
+            (int number, const struct sigaction* action, struct sigaction* before)) {
+  return hide_action(g_next.sigaction(number, action, before), number, before);
+}
+OOMREC_HOOK(int, __sigaction,
+            (int number, const struct sigaction* action, struct sigaction* before)) {
+  return hide_action(g_next.__sigaction(number, action, before), number, before);
+}
+
+#define X(result, name, parameters, arguments)                   \
+  OOMREC_HOOK(result, name, parameters) {                        \
+    const sighandler_t before = g_next.name arguments;           \
+    return hidden(number, before) != nullptr ? SIG_DFL : before; \
+  }
+OOMREC_OLD_SIGNAL_FUNCTIONS(X)
+#undef X
+
+OOMREC_HOOK(int, sigaltstack, (const stack_t* stack, stack_t* before)) {
+  const int result = g_next.sigaltstack(stack, before);
+  if (result == 0 && before != nullptr && recorder::is_handler_stack(before->ss_sp))
+    *before = {nullptr, SS_DISABLE, 0};
+  return result;
+}
+
+}  // namespace oomrec::shim

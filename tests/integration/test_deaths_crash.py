@@ -1,0 +1,325 @@
+"""Crashes that follow from a refused allocation, and those that do not."""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import signal
+import sys
+
+import pytest
+
+GIB = 1 << 30
+MEMSET = """
+import ctypes
+libc = ctypes.CDLL(None)
+libc.malloc.restype = ctypes.c_void_p
+libc.malloc.argtypes = [ctypes.c_size_t]
+libc.memset.argtypes = [ctypes.c_void_p, ctypes.c_int, ctypes.c_size_t]
+def fill(bytes_):
+    block = libc.malloc(bytes_)
+    libc.memset(block, 1, 4096)
+fill((1 << 46) + 233)
+"""
+ABORT = """
+import ctypes
+try:
+    block = bytearray(1 << 46)
+except MemoryError:
+    ctypes.CDLL(None).abort()
+"""
+
+
+@pytest.fixture(params=["preload", "run"])
+def recorded(request, preload, oomrec):
+    """A program that is recorded, in either way."""
+    if request.param == "preload":
+        return preload
+    return lambda *args, **options: oomrec("run", "--", *args, **options)
+
+
+@pytest.fixture
+def shown(oomrec):
+    """What `oomrec show` says of a run's only bundle."""
+
+    def show(run) -> dict:
+        return oomrec.json("show", run.only_bundle())
+
+    return show
+
+
+def died_of(run, number):
+    assert run.exit_code == 128 + number, str(run)
+
+
+def functions(stack):
+    return [frame["function"] for frame in stack]
+
+
+# --- That follow from a refusal ------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "way, size, limit",
+    [
+        ("null", GIB, "soft_limit"),
+        ("thread", GIB, "soft_limit"),
+        ("null", GIB, "address_space_limit"),
+        ("map", GIB, "soft_limit"),
+    ],
+)
+def test_a_null_that_is_used(recorded, shown, victim, way, size, limit):
+    options = {}
+    if limit == "soft_limit":
+        options["env"] = {"OOMREC_LIMIT": "512M"}
+    else:
+        options["preexec_fn"] = lambda: resource.setrlimit(
+            resource.RLIMIT_AS, (768 << 20, 768 << 20)
+        )
+    run = recorded(victim("crashes"), way, size, **options)
+    died_of(run, signal.SIGSEGV)
+    page = shown(run)
+    verdict = page["verdict"]
+    assert (verdict["code"], page["outcome"]) == ("null_dereference", "signal 11")
+    api, result = ("mmap", "MAP_FAILED") if way == "map" else ("malloc", "NULL")
+    address = 0xF if way == "map" else 0x10
+    assert verdict["summary"].startswith(f"SIGSEGV at address {address:#x}, ")
+    assert verdict["summary"].endswith(
+        f"after {api} refused 1.0 GiB: the program used the {result} it was given"
+    )
+    assert page["limit"]["kind"] == {"soft_limit": "soft"}.get(limit, "rlimit_as")
+    words = "the soft limit of 512.0 MiB" if limit == "soft_limit" else "(RLIMIT_AS)"
+    assert any(words in line for line in verdict["evidence"])
+    assert page["crash"]["address"] == address and page["crash"]["name"] == "SIGSEGV"
+    assert functions(page["crash"]["stack"])[0] in ("use_null", "map_failed")
+    assert page["crash"]["thread"] == page["request"]["thread"]
+    assert f"oomrec: {verdict['summary']}\n" in run.stderr, str(run)
+
+
+def test_the_bundle_of_the_refusal_is_completed(preload, oomrec, victim):
+    run = preload(victim("crashes"), "null")
+    bundle = run.only_bundle()
+    metadata, manifest = (
+        json.loads((bundle / f"{name}.json").read_text()) for name in ("metadata", "manifest")
+    )
+    assert metadata["outcome"] == "signal 11" and metadata["reason"] == "allocation_failed"
+    assert metadata["verdict"]["code"] == manifest["verdict"] == "null_dereference"
+    assert oomrec.json("show", bundle)["verdict"] == metadata["verdict"]
+    assert list(preload.session_dir.rglob("*.session")) == []  # nobody needs it
+    page = oomrec("show", bundle).stdout
+    assert "\ncrash\n  SIGSEGV at address 0x10 in thread " in page and "use_null" in page
+
+
+def test_a_fourth_refusal_is_told_by_a_bundle_of_its_own(recorded, oomrec, victim):
+    """After three bundles at once there is none for a while, but for one that tells a death."""
+    run = recorded(victim("crashes"), "many", env={"OOMREC_MAX_DUMPS": 0})
+    died_of(run, signal.SIGSEGV)
+    pages = [oomrec.json("show", bundle) for bundle in run.bundles()]
+    assert [page["verdict"]["code"] for page in pages].count("null_dereference") == 1
+
+
+def test_nothing_is_said_where_that_was_asked_for(recorded, victim):
+    run = recorded(victim("crashes"), "null", env={"OOMREC_QUIET": 1})
+    died_of(run, signal.SIGSEGV)
+    assert run.stderr == "" and run.bundles()
+
+
+@pytest.mark.parametrize("words", [[], ["other"]])
+def test_an_exception_that_nobody_catches(recorded, shown, victim, words):
+    run = recorded(victim("uncaught_new"), *words)
+    died_of(run, signal.SIGABRT)
+    page = shown(run)
+    summary = page["verdict"]["summary"]
+    assert summary.startswith("SIGABRT, ") and "malloc refused 64.0 TiB" in summary
+    assert page["verdict"]["code"] == "uncaught_bad_alloc"
+    assert summary.endswith("nobody caught the std::bad_alloc")
+    assert any("std::terminate" in line for line in page["verdict"]["evidence"])
+
+
+@pytest.mark.parametrize("way, number", [("abort", 6), ("raise", 6), ("bus", 7), ("kill", 11)])
+def test_a_program_that_gives_up(recorded, shown, victim, way, number):
+    run = recorded(victim("crashes"), way)
+    died_of(run, number)
+    page = shown(run)
+    assert page["verdict"]["code"] == "crash_after_refusal"
+    assert page["outcome"] == f"signal {number}"
+    innermost = {"abort": "give_up", "raise": "raise_abrt", "bus": "beyond_file", "kill": "send"}
+    assert innermost[way] in functions(page["crash"]["stack"]), page["crash"]["stack"]
+
+
+@pytest.mark.parametrize("way", ["overflow", "thread_overflow"])
+def test_a_stack_that_runs_over_while_a_refusal_is_handled(recorded, shown, victim, way):
+    run = recorded(victim("crashes"), way)
+    died_of(run, signal.SIGSEGV)
+    page = shown(run)
+    assert page["verdict"]["code"] == "crash_after_refusal"
+    assert page["verdict"]["summary"].endswith("ran out of stack while it dealt with that")
+    assert functions(page["crash"]["stack"])[:8] == ["dig"] * 8
+    assert len(page["crash"]["stack"]) == 32
+
+
+def test_a_call_through_the_null(recorded, shown, victim):
+    run = recorded(victim("crashes"), "call")
+    died_of(run, signal.SIGSEGV)
+    page = shown(run)
+    assert page["verdict"]["code"] == "null_dereference" and page["crash"]["address"] == 0
+    assert functions(page["crash"]["stack"])[1] == "call_null"
+
+
+def test_python_code_that_fills_the_null(recorded, shown, tmp_path):
+    script = tmp_path / "fill.py"
+    script.write_text(MEMSET)
+    run = recorded(sys.executable, script)
+    died_of(run, signal.SIGSEGV)
+    page = shown(run)
+    assert page["verdict"]["code"] == "null_dereference"
+    lines = [(frame["file"], frame["line"]) for frame in page["crash"]["stack"]]
+    assert (str(script), 9) in lines, page["crash"]["stack"]
+
+
+def test_python_that_aborts_after_a_memory_error(recorded, shown, tmp_path):
+    script = tmp_path / "abort.py"
+    script.write_text(ABORT)
+    run = recorded(sys.executable, script)
+    died_of(run, signal.SIGABRT)
+    assert shown(run)["verdict"]["code"] == "crash_after_refusal"
+
+
+def test_the_recording_is_enough_where_the_process_was_killed_meanwhile(preload, oomrec, victim):
+    """No time for a bundle stands for it: what is left is the session."""
+    run = preload(victim("crashes"), "null", env={"OOMREC_BUNDLE_SECONDS": 0})
+    died_of(run, signal.SIGSEGV)
+    assert run.bundles() == [] and len(list(preload.session_dir.rglob("*.session"))) == 1
+    assert oomrec("recover").exit_code == 0
+    page = oomrec.json("show", run.only_bundle())
+    assert page["verdict"]["code"] == "null_dereference" and page["trigger"] == "crash"
+    assert page["outcome"] == "signal 11"
+    assert functions(page["crash"]["stack"])[0] == "use_null"
+
+
+# --- That do not ---------------------------------------------------------------------------------
+
+
+def test_a_crash_without_a_refusal_is_no_bundle(recorded, victim):
+    run = recorded(victim("crashes"), "plain")
+    died_of(run, signal.SIGSEGV)
+    assert run.bundles() == []
+
+
+@pytest.mark.parametrize("way", ["other", "served"])
+def test_a_crash_that_is_no_ones_refusal(recorded, oomrec, victim, way):
+    """Refused in another thread; or the same call was served since."""
+    run = recorded(victim("crashes"), way)
+    died_of(run, signal.SIGSEGV)
+    oomrec("recover")
+    page = oomrec.json("show", run.only_bundle())
+    assert page["verdict"]["code"] == "request_too_large"
+    assert page["outcome"] == "signal 11" and page["crash"] is None
+
+
+@pytest.mark.parametrize("way, number", [("late", 11), ("abort_late", 6)])
+def test_an_old_refusal_is_not_why(recorded, oomrec, victim, way, number):
+    run = recorded(victim("crashes"), way)
+    died_of(run, number)
+    oomrec("recover")
+    first, second = (oomrec.json("show", bundle) for bundle in run.bundles())
+    assert (first["verdict"]["code"], first["outcome"]) == ("request_too_large", "recovered")
+    assert (second["verdict"]["code"], second["outcome"]) == ("crashed", f"signal {number}")
+    assert (
+        "not for lack of memory: the thread's last refusal was 11." in second["verdict"]["summary"]
+    )
+    assert second["trigger"] == "killed" and second["crash"]["signal"] == number
+
+
+def test_a_signal_of_somebody_else_is_not_memory(preload, oomrec, victim):
+    process = preload.start(victim("crashes"), "wait")
+    assert process.stdout.readline() == b"ready\n"
+    process.send_signal(signal.SIGABRT)
+    run = preload.finish(process)
+    died_of(run, signal.SIGABRT)
+    oomrec("recover")
+    page = oomrec.json("show", run.only_bundle())
+    assert page["verdict"]["code"] == "request_too_large" and page["outcome"] == "signal 6"
+
+
+# --- A program sees nothing of it ----------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "way",
+    ["null", "plain", "abort", "overflow", "thread", "thread_overflow", "map", "kill", "raise",
+     "bus", "call", "fork", "fork_refused", "many"],
+)  # fmt: skip
+@pytest.mark.parametrize("core", [0, resource.RLIM_INFINITY])
+def test_the_end_is_the_same_without_us(plain, preload, victim, way, core):
+    """The wait status whole, with its core flag."""
+
+    def status_of(runner):
+        process = runner.start(
+            victim("crashes"),
+            way,
+            preexec_fn=lambda: resource.setrlimit(
+                resource.RLIMIT_CORE, (min(core, hard), hard) if core else (0, hard)
+            ),
+        )
+        stdout = process.stdout.read()
+        _, status = os.waitpid(process.pid, 0)
+        process.returncode = 0
+        return status, stdout
+
+    hard = resource.getrlimit(resource.RLIMIT_CORE)[1]
+    assert status_of(preload) == status_of(plain)
+
+
+@pytest.mark.parametrize("way", ["", "own", "later"])
+def test_the_program_finds_its_own_handlers(plain, preload, victim, way):
+    without, recorded = plain(victim("own_handlers"), way), preload(victim("own_handlers"), way)
+    assert (recorded.stdout, recorded.exit_code) == (without.stdout, without.exit_code)
+    assert ("mine" in recorded.stdout.splitlines()) == (way == "own")
+
+
+def caught(run, when):
+    (line,) = [line for line in run.stderr.splitlines() if line.startswith(f"{when} SigCgt")]
+    return int(line.split()[-1], 16)
+
+
+def test_there_is_no_handler_before_a_refusal(plain, preload, victim):
+    without, recorded = plain(victim("own_handlers")), preload(victim("own_handlers"))
+    assert caught(recorded, "before") == caught(without, "before")
+    ours = sum(1 << (number - 1) for number in (signal.SIGSEGV, signal.SIGBUS, signal.SIGABRT))
+    assert caught(recorded, "after") == caught(without, "after") | ours
+
+
+def test_faulthandler_keeps_its_words(plain, preload, tmp_path):
+    for when in ("before", "after"):
+        script = tmp_path / f"{when}.py"
+        enable = "import faulthandler; faulthandler.enable()\n"
+        refused = "try: bytearray(1 << 46)\nexcept MemoryError: pass\n"
+        code = enable + refused if when == "before" else refused + enable
+        script.write_text(code + "import ctypes; ctypes.memset(8, 1, 1)\n")
+        without, recorded = plain(sys.executable, script), preload(sys.executable, script)
+        died_of(recorded, signal.SIGSEGV)
+        lines = [line for line in recorded.stderr.splitlines() if not line.startswith("oomrec: ")]
+        own = without.stderr.splitlines()
+        assert lines[0] == own[0] == "Fatal Python error: Segmentation fault"
+        assert lines[3:] == own[3:] and len(own) > 3  # the third names the thread
+
+
+def test_a_childs_crash_is_its_own(preload, oomrec, victim):
+    run = preload(victim("crashes"), "fork")
+    assert run.stdout == "child 11\n" and run.exit_code == 0
+    assert oomrec.json("show", run.only_bundle())["outcome"] == "recovered"
+    run = preload(victim("crashes"), "fork_refused", env={"OOMREC_DUMP_DIR": "dumps"})
+    assert run.stdout == "child 11\n" and run.exit_code == 0
+    bundles = [oomrec.json("show", path) for path in (preload.directory / "dumps").iterdir()]
+    codes = sorted(bundle["verdict"]["code"] for bundle in bundles)
+    assert codes == ["null_dereference", "request_too_large"]
+
+
+def test_a_sandboxed_program_dies_as_it_would(plain, preload, victim):
+    """No handler is left where it could make no system call."""
+    runs = [runner(victim("sandboxed_crash")) for runner in (plain, preload)]
+    if runs[0].exit_code == 77:
+        pytest.skip("no seccomp filter may be set here")
+    assert runs[0].exit_code == runs[1].exit_code == 128 + signal.SIGSEGV

@@ -1,0 +1,75 @@
+#include "tools/print/crash.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <csignal>
+#include <cstring>
+#include <span>
+
+#include "tools/text.h"
+
+namespace oomrec::tools {
+namespace {
+
+using session::TableId;
+
+// A copy of what the recording says, checked.
+struct Crashed {
+  int signal = 0;
+  std::string name;
+  bool fault = false;  // with an address
+  std::uint64_t address = 0;
+  std::int32_t sender_pid = 0;
+  session::Thread thread{};
+  std::vector<PlaceId> stack;
+};
+
+Crashed crash_of(const Source& source) {
+  const session::Crash& crash = source.recording->header().crash;
+  Crashed found;
+  found.signal = static_cast<int>(crash.signal.load());
+  if (found.signal == 0) return found;
+  const char* const name = sigabbrev_np(found.signal);
+  found.name =
+      name != nullptr ? fmt::format("SIG{}", name) : fmt::format("signal {}", found.signal);
+  found.fault = crash.code > 0 && crash.code != SI_KERNEL && found.signal != SIGABRT;
+  found.address = crash.address;
+  found.sender_pid = crash.sender_pid;
+  source.recording->view().read(TableId::threads, crash.thread, found.thread);
+  found.thread.name[sizeof found.thread.name - 1] = '\0';
+  const std::uint32_t count = std::min(crash.frame_count, session::kCrashFrames);
+  found.stack = source.places->of_frames({crash.frames, count});
+  return found;
+}
+
+}  // namespace
+
+std::string crash_text(const Source& source, const StackStyle& style) {
+  const Crashed crash = crash_of(source);
+  if (crash.signal == 0) return {};
+  std::string text = "  " + crash.name;
+  if (crash.fault) text += fmt::format(" at address {:#x}", crash.address);
+  if (crash.thread.tid != 0)
+    text += fmt::format(" in thread {} \"{}\"", crash.thread.tid, printable(crash.thread.name));
+  if (crash.sender_pid != 0 && crash.sender_pid != source.recording->header().pid)
+    text += fmt::format(", sent by process {}", crash.sender_pid);
+  return text + '\n' + stack_text(crash.stack, *source.places, style);
+}
+
+Json crash_json(const Source& source) {
+  const Crashed crash = crash_of(source);
+  if (crash.signal == 0) return nullptr;
+  return {
+      {"signal", crash.signal},
+      {"name", crash.name},
+      {"address", crash.fault ? Json(crash.address) : Json(nullptr)},
+      {"sender_pid", crash.sender_pid != 0 ? Json(crash.sender_pid) : Json(nullptr)},
+      {"thread",
+       {{"tid", crash.thread.tid != 0 ? Json(crash.thread.tid) : Json(nullptr)},
+        {"name", text_or_null(printable(crash.thread.name))}}},
+      {"stack", stack_json(crash.stack, *source.places)},
+  };
+}
+
+}  // namespace oomrec::tools
