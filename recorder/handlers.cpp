@@ -34,7 +34,7 @@ constexpr unsigned long kRestorer = 0x0400'0000;  // SA_RESTORER
 
 constexpr std::size_t kStacks = 16;
 constexpr std::size_t kStackBytes = 32 * 1024;
-constexpr std::size_t kGuardBytes = 4096;  // the lowest page: what runs over it must not go on
+constexpr std::size_t kGuardBytes = 4096;  // the lowest page stays without access
 
 struct Stacks {
   alignas(kGuardBytes) std::byte bytes[kStacks][kStackBytes];
@@ -88,11 +88,10 @@ void give_stack() noexcept {
     return;
   const std::size_t number = claim_stack(system::thread_id());
   if (number == kStacks) return;
-  std::byte* const low = g_stacks.bytes[number];
-  system::call(SYS_mprotect, low, kGuardBytes, PROT_NONE);
   stack = {};
-  stack.ss_sp = low + kGuardBytes;
+  stack.ss_sp = g_stacks.bytes[number] + kGuardBytes;
   stack.ss_size = kStackBytes - kGuardBytes;
+  if (system::call(SYS_mprotect, stack.ss_sp, stack.ss_size, PROT_READ | PROT_WRITE) != 0) return;
   system::call(SYS_sigaltstack, &stack, nullptr);
 }
 
@@ -126,6 +125,10 @@ void on_signal(int signal, siginfo_t* info, void* context) noexcept {
 }
 
 }  // namespace
+
+void prepare_handlers() noexcept {
+  system::call(SYS_mprotect, g_stacks.bytes, sizeof g_stacks.bytes, PROT_NONE);
+}
 
 void put_handlers(InHook) noexcept {
   give_stack();

@@ -22,6 +22,9 @@ struct KernelAction {
   std::uint64_t mask;
 };
 
+// From start(): until they are needed, the stacks do not count as the program's data (RLIMIT_DATA).
+void prepare_handlers() noexcept;
+
 // After a refusal on the calling thread. Several system calls: not for each repeat.
 void put_handlers(InHook) noexcept;
 

@@ -223,6 +223,7 @@ bool start(const Options& options) noexcept {
     say("recorder off: ", g_session.off_reason());
     return false;
   }
+  prepare_handlers();
   if (!bundle::prepare(environ)) say("no bundles: no memory for their writer", "");
   limit_address_space();
   return true;

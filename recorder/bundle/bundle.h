@@ -99,6 +99,8 @@ struct Completion {
   // Null: as in the bundle.
   const Verdict* verdict = nullptr;
   const session::Crash* crash = nullptr;
+  const session::View* crashed = nullptr;  // the session that has the crash, for its names
+  ExportedName exported_name = nullptr;    // in the process itself
   const session::Death* death = nullptr;
 };
 

@@ -166,6 +166,11 @@ bool complete_metadata(InHook hook, int directory, const Completion& completion,
     metadata.replace("\"verdict\":",
                      [&](JsonWriter& json) { write_verdict(json, *completion.verdict); });
   }
+  if (completion.crashed != nullptr) {
+    metadata.replace("\"crash\":", [&](JsonWriter& json) {
+      write_crash(hook, json, *completion.crashed, completion.exported_name);
+    });
+  }
   if (completion.repeats != kRepeatsUnknown) {
     metadata.replace("\"repeats\":", [&](JsonWriter& json) { json.number(completion.repeats); });
   }

@@ -59,6 +59,8 @@ bool write_manifest(InHook, Job&) noexcept;     // manifest.cpp
 
 void write_verdict(JsonWriter&, const Verdict&) noexcept;  // the value in metadata.json
 
+void write_crash(InHook, JsonWriter&, const session::View&, ExportedName) noexcept;  // likewise
+
 inline constexpr const char* kFileNames[] = {
     "manifest.json",    "metadata.json", "events.json",
     "environment.json", "symbols.json",  "recording.oomrec",

@@ -69,6 +69,16 @@ void write_python(JsonWriter& json, const View& view, std::uint64_t frame) noexc
   json.key("guessed").boolean(false);
 }
 
+void write_frame(InHook hook, JsonWriter& json, const View& view, std::uint64_t frame,
+                 ExportedName names) noexcept {
+  const FrameKind kind = session::kind_of(frame);
+  if (kind != FrameKind::native && kind != FrameKind::python) return;
+  json.begin_object(true);
+  kind == FrameKind::python ? write_python(json, view, frame)
+                            : write_native(hook, json, view, frame, names);
+  json.end_object();
+}
+
 }  // namespace
 
 std::uint32_t line_of(const View& view, const Code& code, std::uint32_t instruction) noexcept {
@@ -125,14 +135,14 @@ std::string_view exported_name(InHook hook, ExportedName names, const Module& mo
 void write_stack(InHook hook, JsonWriter& json, const View& view, std::uint32_t node,
                  ExportedName names) noexcept {
   json.begin_array();
-  view.walk(node, [&](std::uint64_t frame) {
-    const FrameKind kind = session::kind_of(frame);
-    if (kind == FrameKind::special) return;
-    json.begin_object(true);
-    kind == FrameKind::python ? write_python(json, view, frame)
-                              : write_native(hook, json, view, frame, names);
-    json.end_object();
-  });
+  view.walk(node, [&](std::uint64_t frame) { write_frame(hook, json, view, frame, names); });
+  json.end_array();
+}
+
+void write_frames(InHook hook, JsonWriter& json, const View& view,
+                  std::span<const std::uint64_t> frames, ExportedName names) noexcept {
+  json.begin_array();
+  for (const std::uint64_t frame : frames) write_frame(hook, json, view, frame, names);
   json.end_array();
 }
 

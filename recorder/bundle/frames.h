@@ -34,6 +34,10 @@ std::uint32_t line_of(const session::View&, const session::Code&,
 void write_stack(InHook, JsonWriter&, const session::View&, std::uint32_t node,
                  ExportedName) noexcept;
 
+// The same for frame words; those that are neither native nor Python are left out.
+void write_frames(InHook, JsonWriter&, const session::View&, std::span<const std::uint64_t> frames,
+                  ExportedName) noexcept;
+
 // "8f3a…": the build-id in hexadecimal, empty when there is none. `buffer` holds 65 bytes.
 std::string_view build_id_text(const session::Module&, std::span<char> buffer) noexcept;
 

@@ -408,6 +408,8 @@ bool complete_last_by_crash(InHook hook, bool quiet, unsigned seconds) noexcept 
                      static_cast<std::int32_t>(crash.signal.load(std::memory_order_relaxed)),
                      repeats_of(desk.view, desk.cause.failure)};
   desk.completion.crash = &crash;
+  desk.completion.crashed = &desk.view;
+  desk.completion.exported_name = name_from_memory;
   start_work(desk);
   finish(hook, seconds);
   return true;

@@ -1,7 +1,9 @@
 // metadata.json: what happened, in words and figures.
 //
-// "outcome" and "verdict" stand near the front in this order, and the request's "repeats" in the
-// first 64 KiB: complete() finds them there.
+// "outcome", "verdict" and "crash" stand near the front in this order, and the request's "repeats"
+// in the first 64 KiB: complete() finds them there.
+#include <algorithm>
+
 #include "recorder/bundle/files.h"
 #include "recorder/bundle/text.h"
 
@@ -47,6 +49,32 @@ void write_limit(JsonWriter& json, const Verdict& verdict) noexcept {
 
 }  // namespace
 
+void write_crash(InHook hook, JsonWriter& json, const session::View& view,
+                 ExportedName names) noexcept {
+  const session::Crash& crash = view.header().crash;
+  const std::uint32_t signal = crash.signal.load(std::memory_order_acquire);
+  if (signal == 0) return json.null();
+  session::Thread thread{};
+  view.read(TableId::threads, crash.thread, thread);
+  thread.name[sizeof thread.name - 1] = '\0';
+  json.begin_object();
+  json.key("signal").number(signal);
+  json.key("name").string_or_null(signal_name(signal));
+  json.key("address");
+  session::has_address(crash) ? json.number(crash.address) : json.null();
+  json.key("sender_pid");
+  crash.sender_pid == 0 ? json.null() : json.signed_number(crash.sender_pid);
+  json.key("thread").begin_object(true);
+  json.key("tid");
+  thread.tid == 0 ? json.null() : json.signed_number(thread.tid);
+  json.key("name").string_or_null(thread.name);
+  json.end_object();
+  json.key("stack");
+  const std::uint32_t count = std::min(crash.frame_count, session::kCrashFrames);
+  write_frames(hook, json, view, {crash.frames, count}, names);
+  json.end_object();
+}
+
 void write_verdict(JsonWriter& json, const Verdict& verdict) noexcept {
   json.begin_object();
   json.key("code").string(name_of(verdict.code));
@@ -76,6 +104,8 @@ bool write_metadata(InHook hook, Job& job) noexcept {
   json.key("outcome").string(outcome_text(job.cause.outcome, job.cause.outcome_value, outcome));
   json.key("verdict");
   write_verdict(json, job.work.verdict);
+  json.key("crash");
+  write_crash(hook, json, job.view, job.cause.exported_name);
   for (const std::string_view key : {"exception_type", "exception_module", "exception_message"})
     json.key(key).null();
   json.key("context").string_or_null(job.cause.reason);

@@ -1,5 +1,7 @@
 #include "recorder/bundle/text.h"
 
+#include <signal.h>
+
 #include <cerrno>
 #include <iterator>
 
@@ -115,6 +117,19 @@ std::string_view error_words(int error) noexcept {
   const ErrorText* const entry = find_error(error);
   if (entry == nullptr) return "unknown error";
   return entry->words.empty() ? entry->name : entry->words;
+}
+
+std::string_view signal_name(std::uint32_t signal) noexcept {
+  switch (signal) {
+    case SIGABRT:
+      return "SIGABRT";
+    case SIGBUS:
+      return "SIGBUS";
+    case SIGSEGV:
+      return "SIGSEGV";
+    default:
+      return {};
+  }
 }
 
 }  // namespace oomrec::bundle

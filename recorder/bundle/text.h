@@ -40,6 +40,9 @@ std::string_view error_name(int error) noexcept;
 // "No space left on device", for the few a directory can have; else the name.
 std::string_view error_words(int error) noexcept;
 
+// "SIGSEGV"; "" for a signal that no crash is.
+std::string_view signal_name(std::uint32_t signal) noexcept;
+
 constexpr std::string_view base_name(std::string_view path) noexcept {
   const auto slash = path.rfind('/');
   return slash == std::string_view::npos ? path : path.substr(slash + 1);

@@ -20,7 +20,6 @@ using session::View;
 
 constexpr std::uint64_t kFollowsNs = 10'000'000'000;
 constexpr std::uint64_t kNearNull = std::uint64_t{1} << 30;  // beyond it an address is no offset
-constexpr std::int32_t kFromKernel = 0x80;                   // SI_KERNEL: with no address
 
 enum class Ruling : std::uint8_t { follows, sent, not_refused, too_late, served };
 
@@ -36,10 +35,6 @@ bool is_signal(const Crash& crash, int signal) noexcept {
   return crash.signal.load(std::memory_order_relaxed) == static_cast<std::uint32_t>(signal);
 }
 
-bool has_address(const Crash& crash) noexcept {
-  return crash.code > 0 && crash.code != kFromKernel && !is_signal(crash, SIGABRT);
-}
-
 // The calls that say MAP_FAILED, which is -1, where others say NULL.
 bool fails_with_minus_one(const Failure& failure) noexcept {
   const Api api = static_cast<Api>(failure.api);
@@ -49,7 +44,7 @@ bool fails_with_minus_one(const Failure& failure) noexcept {
 // The program used what the refused call returned as an address.
 bool is_null_dereference(const Crash& crash, const Failure& failure) noexcept {
   const std::uint64_t offset = crash.address + (fails_with_minus_one(failure) ? 1 : 0);
-  return is_signal(crash, SIGSEGV) && has_address(crash) &&
+  return is_signal(crash, SIGSEGV) && session::has_address(crash) &&
          offset < std::min(crash.failure_bytes, kNearNull);
 }
 
@@ -61,16 +56,10 @@ void add_time(Text& text, std::uint64_t ns) noexcept {
 }
 
 void add_signal(Text& text, const Crash& crash) noexcept {
-  if (is_signal(crash, SIGSEGV)) {
-    text.add("SIGSEGV");
-  } else if (is_signal(crash, SIGBUS)) {
-    text.add("SIGBUS");
-  } else if (is_signal(crash, SIGABRT)) {
-    text.add("SIGABRT");
-  } else {
-    text.add("signal ").number(crash.signal.load(std::memory_order_relaxed));
-  }
-  if (has_address(crash)) text.add(" at address ").hexadecimal(crash.address);
+  const std::uint32_t signal = crash.signal.load(std::memory_order_relaxed);
+  const std::string_view name = signal_name(signal);
+  name.empty() ? text.add("signal ").number(signal) : text.add(name);
+  if (session::has_address(crash)) text.add(" at address ").hexadecimal(crash.address);
 }
 
 // "malloc refused 1.0 GiB"

@@ -418,6 +418,12 @@ inline constexpr u32 kCrashTerminate = 2;    // std::terminate is on the stack
 inline constexpr u32 kCrashServedSince = 4;  // the refused stack has been given memory since
 inline constexpr u32 kCrashNew = 8;          // the refused call was made by operator new
 inline constexpr u32 kCrashTold = 16;        // a bundle tells it
+// A fault whose address the kernel has told: not one that was sent, nor a wild address (SI_KERNEL).
+inline bool has_address(const Crash& crash) noexcept {
+  constexpr i32 kFromKernel = 0x80;
+  constexpr u32 kAbort = 6;
+  return crash.code > 0 && crash.code != kFromKernel && crash.signal != kAbort;
+}
 static_assert(offsetof(Crash, frames) == 64 && sizeof(Crash) == 64 + 8 * kCrashFrames);
 
 // What others know of the process' death: whoever waited for it, the kernel's log, counters. Zero

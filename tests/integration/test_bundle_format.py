@@ -49,6 +49,17 @@ def test_what_was_said_with_a_request_follows_the_schema(preload, oomrec, victim
     check("show", oomrec.json("show", run.bundle_at("asked in C")))
 
 
+def test_a_crash_follows_the_schema(preload, oomrec, victim):
+    bundle = preload(victim("crashes"), "null").only_bundle()
+    metadata, shown = (
+        json.loads((bundle / "metadata.json").read_text()),
+        oomrec.json("show", bundle),
+    )
+    check("metadata", metadata)
+    check("show", shown)
+    assert len(metadata["crash"]["stack"]) == len(shown["crash"]["stack"]) > 0
+
+
 def test_the_listing_follows_its_schema(preload, oomrec):
     run_out_of_memory(preload)
     check("ls", oomrec.json("ls"))

@@ -17,10 +17,11 @@ libc = ctypes.CDLL(None)
 libc.malloc.restype = ctypes.c_void_p
 libc.malloc.argtypes = [ctypes.c_size_t]
 libc.memset.argtypes = [ctypes.c_void_p, ctypes.c_int, ctypes.c_size_t]
-def fill(bytes_):
-    block = libc.malloc(bytes_)
+def allocate(bytes_):
+    return libc.malloc(bytes_)
+def fill(block):
     libc.memset(block, 1, 4096)
-fill((1 << 46) + 233)
+fill(allocate((1 << 46) + 233))
 """
 ABORT = """
 import ctypes
@@ -168,14 +169,16 @@ def test_a_call_through_the_null(recorded, shown, victim):
 
 
 def test_python_code_that_fills_the_null(recorded, shown, tmp_path):
+    """In a function that was on no stack when the bundle was written."""
     script = tmp_path / "fill.py"
     script.write_text(MEMSET)
     run = recorded(sys.executable, script)
     died_of(run, signal.SIGSEGV)
     page = shown(run)
     assert page["verdict"]["code"] == "null_dereference"
-    lines = [(frame["file"], frame["line"]) for frame in page["crash"]["stack"]]
-    assert (str(script), 9) in lines, page["crash"]["stack"]
+    own = [frame for frame in page["crash"]["stack"] if frame["file"] == str(script)]
+    places = [(frame["kind"], frame["function"], frame["line"]) for frame in own]
+    assert places == [("python", "fill", 10), ("python", "<module>", 11)], page["crash"]["stack"]
 
 
 def test_python_that_aborts_after_a_memory_error(recorded, shown, tmp_path):

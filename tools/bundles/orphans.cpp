@@ -149,6 +149,7 @@ bool crash_is_due(const session::View& view) {
 void add_crash(bundle::Completion& completion, const Recording& orphan, bundle::Verdict& verdict) {
   char outcome[32];
   completion.crash = &orphan.header().crash;
+  completion.crashed = &orphan.view();
   verdict = bundle::verdict_of(orphan.view(), Trigger::crash, completion.crash->failure, {},
                                bundle::outcome_text(completion.outcome, completion.value, outcome));
   completion.verdict = &verdict;

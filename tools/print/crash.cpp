@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <csignal>
 #include <cstring>
-#include <span>
 
 #include "tools/text.h"
 
@@ -25,6 +24,30 @@ struct Crashed {
   std::vector<PlaceId> stack;
 };
 
+bool is_known(const session::View& view, std::uint64_t frame) {
+  return session::kind_of(frame) == session::FrameKind::python
+             ? session::code_of(frame) < view.count(TableId::codes)
+             : session::module_of(frame) < view.count(TableId::modules);
+}
+
+// A bundle that was completed has a recording from before the crash: what that does not know is in
+// the metadata, frame by frame.
+std::vector<PlaceId> stack_of(const Source& source, const session::Crash& crash) {
+  const Json& stored = member(member(source.metadata, "crash"), "stack");
+  const std::uint32_t count = std::min(crash.frame_count, session::kCrashFrames);
+  std::vector<PlaceId> stack;
+  for (std::uint32_t i = 0; i < count; ++i) {
+    const std::uint64_t frame = crash.frames[i];
+    if (!is_known(source.recording->view(), frame) && stored.is_array() && i < stored.size()) {
+      stack.push_back(source.places->of_json(stored[i]));
+    } else {
+      const std::vector<PlaceId>& places = source.places->of_frame(frame);
+      stack.insert(stack.end(), places.begin(), places.end());
+    }
+  }
+  return stack;
+}
+
 Crashed crash_of(const Source& source) {
   const session::Crash& crash = source.recording->header().crash;
   Crashed found;
@@ -33,13 +56,12 @@ Crashed crash_of(const Source& source) {
   const char* const name = sigabbrev_np(found.signal);
   found.name =
       name != nullptr ? fmt::format("SIG{}", name) : fmt::format("signal {}", found.signal);
-  found.fault = crash.code > 0 && crash.code != SI_KERNEL && found.signal != SIGABRT;
+  found.fault = session::has_address(crash);
   found.address = crash.address;
   found.sender_pid = crash.sender_pid;
   source.recording->view().read(TableId::threads, crash.thread, found.thread);
   found.thread.name[sizeof found.thread.name - 1] = '\0';
-  const std::uint32_t count = std::min(crash.frame_count, session::kCrashFrames);
-  found.stack = source.places->of_frames({crash.frames, count});
+  found.stack = stack_of(source, crash);
   return found;
 }
 

@@ -165,13 +165,18 @@ std::vector<PlaceId> Places::of_stack(std::uint32_t node) {
   return stack;
 }
 
-std::vector<PlaceId> Places::of_frames(std::span<const std::uint64_t> frames) {
-  std::vector<PlaceId> stack;
-  for (const std::uint64_t frame : frames) {
-    const std::vector<PlaceId>& ids = of_frame(frame);
-    stack.insert(stack.end(), ids.begin(), ids.end());
-  }
-  return stack;
+PlaceId Places::of_json(const Json& frame) {
+  Place place;
+  const bool python = text_of(frame, "kind") == "python";
+  place.kind = python ? Place::Kind::python : Place::Kind::native;
+  place.function = text_of(frame, "function").value_or("");
+  place.file = text_of(frame, "file").value_or("");
+  place.line = static_cast<std::uint32_t>(number_of(frame, "line").value_or(0));
+  place.offset = number_of(frame, "offset").value_or(0);
+  const std::string module = text_of(frame, "module").value_or("");
+  if (!python && place.function.empty() && !module.empty())
+    place = note(fmt::format("[{}+{:#x}]", module.substr(module.rfind('/') + 1), place.offset));
+  return intern(std::move(place));
 }
 
 std::string Places::module_path(const Place& place) const {

@@ -7,12 +7,12 @@
 
 #include <cstdint>
 #include <memory>
-#include <span>
 #include <string>
 #include <unordered_map>
 #include <vector>
 
 #include "tools/analysis/recording.h"
+#include "tools/json.h"
 #include "tools/symbolize/cache_directory.h"
 #include "tools/symbolize/stored_symbols.h"
 
@@ -47,7 +47,9 @@ class Places {
 
   // The places of a stack, innermost first.
   std::vector<PlaceId> of_stack(std::uint32_t node);
-  std::vector<PlaceId> of_frames(std::span<const std::uint64_t> frames);  // innermost first
+
+  // The place that a FRAME of a bundle's JSON tells (docs/bundle-format.md).
+  PlaceId of_json(const Json& frame);
 
   const Place& operator[](PlaceId id) const { return places_[id]; }
   std::size_t size() const { return places_.size(); }

@@ -1,6 +1,7 @@
 // Refusals: recorded once a stack, repeats counted, bundles at their rate, the last one always.
 #define DOCTEST_CONFIG_IMPLEMENT_WITH_MAIN
 #include <doctest/doctest.h>
+#include <signal.h>
 
 #include <chrono>
 #include <thread>
@@ -186,4 +187,57 @@ TEST_CASE("a flood of refusals is cheap: known stacks and new ones, from two thr
   CHECK(each_ns < 20'000);
   CHECK(f.entries() == 512);  // bounded
   CHECK(g_bundles.written < 20);
+}
+
+TEST_CASE(
+    "a crash completes the last bundle if that tells its refusal, else it gets one of its own") {
+  Fixture f;
+  session::Crash& crash = g_session.header().crash;
+  crash.signal = SIGSEGV;
+  refuse(50, 5);
+  const recorder::Refusal refusal = recorder::current_thread(kHook)->refusal;
+  REQUIRE(refusal.entry == f.base);
+  SUBCASE("it does") {
+    recorder::tell_crash(kHook, refusal);
+    CHECK(g_bundles.completed == 1);
+    CHECK(g_bundles.outcome == OutcomeKind::signal);
+    CHECK(g_bundles.written == 1);
+  }
+  SUBCASE("another has been written since") {
+    refuse(51, 6);
+    recorder::tell_crash(kHook, refusal);
+    CHECK(g_bundles.completed == 0);
+    CHECK(g_bundles.written == 3);
+    CHECK(g_bundles.last.trigger == Trigger::crash);
+    CHECK(g_bundles.last.outcome_value == SIGSEGV);
+    CHECK(g_bundles.last.failure == crash.failure);
+    CHECK(g_session.failures.at(crash.failure).bytes == 5);
+  }
+  SUBCASE("there is none") {
+    g_session.failures.at(refusal.entry).bundle = 0;
+    recorder::tell_crash(kHook, refusal);
+    CHECK(g_bundles.written == 2);
+    CHECK(crash.failure == refusal.entry);
+  }
+  CHECK((crash.flags & session::kCrashTold) != 0);
+  crash.signal = crash.flags = crash.failure = 0;
+}
+
+TEST_CASE("a thread knows its last refusal, and that the same stack was served since") {
+  Fixture f;
+  refuse(60, 70'000);
+  const recorder::Refusal& refusal = recorder::current_thread(kHook)->refusal;
+  refuse(61, 5, true);  // a probe changes nothing
+  CHECK(refusal.request.bytes == 70'000);
+  t_stack = 62;
+  allocate(0xa000'0000, 80'000);
+  CHECK_FALSE(refusal.served);
+  t_stack = 60;
+  allocate(0xa001'0000, 90'000);
+  CHECK(refusal.served);
+  refuse(60, 70'001);
+  CHECK_FALSE(refusal.served);
+  CHECK(refusal.request.bytes == 70'001);
+  release(0xa000'0000, 80'000);
+  release(0xa001'0000, 90'000);
 }
