@@ -487,7 +487,7 @@ struct Header {
   Atomic<u64> last_tick_ns;
   Atomic<u64> module_generation;
   Atomic<u32> thinned;  // the time line's points are this many ticks apart (power of two)
-  u32 reserved_word;
+  u32 pid_namespace;    // that `pid` counts in: inode of /proc/self/ns/pid; 0: not known
 
   Python python;
   SpaceTotals spaces[kLaneSpaces];
