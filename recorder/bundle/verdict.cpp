@@ -1,5 +1,7 @@
 #include "recorder/bundle/verdict.h"
 
+#include <cstring>
+
 #include "recorder/bundle/text.h"
 #include "recorder/bundle/verdict_parts.h"
 
@@ -20,6 +22,17 @@ void explain_trigger(Verdict& verdict, Trigger trigger, std::string_view reason)
   }
 }
 
+// The refusal did not end the process; it is told as one more piece of evidence.
+void explain_kill(Verdict& verdict, const session::View& view, const session::Death& death,
+                  std::string_view outcome) noexcept {
+  char refusal[sizeof verdict.summary];
+  std::memcpy(refusal, verdict.summary, sizeof refusal);
+  verdict.evidence_count = 0;
+  explain_death(verdict, view, death, outcome);
+  if (refusal[0] != '\0')
+    add_line(verdict, [&](Text& line) { line.add("before that, ").add(refusal); });
+}
+
 }  // namespace
 
 Verdict verdict_of(const session::View& view, Trigger trigger, std::uint32_t index,
@@ -31,8 +44,11 @@ Verdict verdict_of(const session::View& view, Trigger trigger, std::uint32_t ind
   const bool asked_for = trigger == Trigger::request || trigger == Trigger::simulated;
   const bool refused =
       !asked_for && index != 0 && view.read(session::TableId::failures, index, failure);
-  if (refused) {
-    explain_refusal(verdict, view, failure);
+  if (refused) explain_refusal(verdict, view, failure);
+  if (!asked_for && killed_by_kernel(view, death, outcome)) {
+    explain_kill(verdict, view, death, outcome);
+  } else if (refused) {
+    return verdict;
   } else if (trigger == Trigger::killed) {
     explain_death(verdict, view, death, outcome);
   } else {

@@ -28,4 +28,15 @@ Verdict verdict_of(const session::View&, Trigger, std::uint32_t failure,
                    std::string_view reason = {}, std::string_view outcome = {},
                    const session::Death* death = nullptr) noexcept;
 
+// Killed by the kernel for memory: then the outcome is `oom_killed`.
+constexpr bool is_kernel_kill(VerdictCode code) noexcept {
+  return code == VerdictCode::cgroup_oom_kill || code == VerdictCode::system_oom_kill;
+}
+
+// A death for which memory is the reason, or probably.
+constexpr bool is_death_by_memory(VerdictCode code) noexcept {
+  return is_kernel_kill(code) || code == VerdictCode::killed_near_limit ||
+         code == VerdictCode::terminated_under_pressure;
+}
+
 }  // namespace oomrec::bundle

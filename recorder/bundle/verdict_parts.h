@@ -13,6 +13,8 @@ void explain_refusal(Verdict&, const session::View&, const session::Failure&) no
 // verdict_death.cpp. `outcome` as in metadata.json.
 void explain_death(Verdict&, const session::View&, const session::Death&,
                    std::string_view outcome) noexcept;
+bool killed_by_kernel(const session::View&, const session::Death&,
+                      std::string_view outcome) noexcept;
 
 // A sum that stays at kUnlimited.
 inline std::uint64_t add(std::uint64_t a, std::uint64_t b) noexcept {

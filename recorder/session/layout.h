@@ -429,6 +429,8 @@ struct Death {
   i32 sender_pid;         // who signalled; 0: not known
   u32 kernel_line_kind;   // KernelLine
   char kernel_line[256];  // of the kernel's log, that fits this death; NUL-terminated
+  u32 pressure_some;      // as in Health, when the death was noticed; with kDeathWaited
+  u32 pressure_full;
 };
 inline constexpr u32 kDeathWaited = 1;
 inline constexpr u32 kDeathAlone = 2;     // its cgroup held no other process
@@ -438,8 +440,9 @@ inline constexpr u32 kDeathLogRead = 16;  // the kernel's log could be read back
 inline constexpr u32 kDeathParentCgroup = 32;   // its cgroup is gone: the counters are its parent's
 inline constexpr u32 kDeathCgroupCounted = 64;  // the counters of the cgroup are known at both ends
 inline constexpr u32 kDeathSystemCounted = 128;
+inline constexpr u32 kDeathEarlierBoot = 256;  // the machine has been started again since
 enum class KernelLine : u32 { none, cgroup, system };
-static_assert(offsetof(Death, kernel_line) == 56 && sizeof(Death) == 312);
+static_assert(offsetof(Death, kernel_line) == 56 && sizeof(Death) == 320);
 
 struct Header {
   u64 magic;
