@@ -165,6 +165,8 @@ bool complete_metadata(InHook hook, int directory, const Completion& completion,
   if (completion.verdict != nullptr) {
     metadata.replace("\"verdict\":",
                      [&](JsonWriter& json) { write_verdict(json, *completion.verdict); });
+    metadata.replace("\"limit\":",
+                     [&](JsonWriter& json) { write_limit(json, *completion.verdict); });
   }
   if (completion.repeats != kRepeatsUnknown) {
     metadata.replace("\"repeats\":", [&](JsonWriter& json) { json.number(completion.repeats); });
