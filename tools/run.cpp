@@ -29,9 +29,11 @@ int run_command(const Words& words) {
     return exit_code_of(run_program(path, options.program(), {}).wait_status);
   }
   const Settings settings = recording_settings(options);
-  const Ended ended = run_program(path, options.program(), settings);
+  Watch watch;
+  const Ended ended = run_program(path, options.program(), settings, &watch);
+  const Watched watched = watch.ended(ended.wait_status);
   on_large_stack([&] {
-    tell_the_end(ended, {path, options.program(), settings, options.in_force()});
+    tell_the_end(ended, watched, {path, options.program(), settings, options.in_force()});
   });
   return exit_code_of(ended.wait_status);
 }

@@ -10,6 +10,8 @@
 #include <string>
 #include <vector>
 
+#include "tools/deaths/watch.h"
+
 namespace oomrec::tools {
 
 // Where `name` is, as execvp() would find it: a path with a slash is taken as it is. Throws Error
@@ -24,9 +26,10 @@ struct Ended {
   int wait_status;
 };
 
-// Throws Error when the program could not be started.
+// `watch`: is kept informed, and looks twice a second while the program runs; may be null. Throws
+// Error when the program could not be started.
 Ended run_program(const std::string& path, const std::vector<std::string>& words,
-                  const Settings& settings);
+                  const Settings& settings, Watch* watch = nullptr);
 
 // The exit code of `oomrec run`: the program's own, or 128 + N for signal N.
 int exit_code_of(int wait_status);
