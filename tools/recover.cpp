@@ -20,8 +20,9 @@ constexpr const char* kExamples =
 int recover_command(const Words& words) {
   Arguments arguments{
       "recover", "[OPTIONS]",
-      "Makes bundles of the recordings of dead processes: those that were refused memory "
-      "or held 16 MiB or more. Others are removed. Bundles go where their program was "
+      "Makes bundles of the recordings of dead processes: those that were refused memory, "
+      "were killed for it, or held 16 MiB or more. Others are removed. Bundles go where their "
+      "program was "
       "told to write them.",
       kExamples};
   bool json = false;
@@ -36,7 +37,7 @@ int recover_command(const Words& words) {
     if (session.alive) continue;
     Recovered recovered;
     try {
-      recovered = recover(session, {}, {});
+      recovered = recover(session, {});
     } catch (const Error& error) {
       recovered.problem = error.what();
     }

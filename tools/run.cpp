@@ -22,12 +22,12 @@ namespace {
 
 // The program, in its cgroup where one was asked for.
 Ended run_it(const RunOptions& options, const std::string& path, const Settings& settings,
-             const MemoryCgroup* cgroup) {
-  if (cgroup == nullptr) return run_program(path, options.program(), settings);
+             const ProgramCgroup* cgroup, Watch* watch = nullptr) {
+  if (cgroup == nullptr) return run_program(path, options.program(), settings, watch);
   const Options& in_force = options.in_force();
   if (in_force.session_dir[0] != '\0') setenv("OOMREC_SESSION_DIR", in_force.session_dir, 1);
-  const BrinkWatch watch{*cgroup, {std::filesystem::absolute(in_force.dump_dir)}, in_force.quiet};
-  return run_program(path, options.program(), settings, [&] { return cgroup->enter(); });
+  const BrinkWatch brink{*cgroup, {std::filesystem::absolute(in_force.dump_dir)}, in_force.quiet};
+  return run_program(path, options.program(), settings, watch, [&] { return cgroup->enter(); });
 }
 
 }  // namespace
@@ -38,9 +38,9 @@ int run_command(const Words& words) {
 
   if (!options.in_force().quiet) tell_unknown_variables();
   const std::string path = find_program(options.program().front());
-  std::optional<MemoryCgroup> cgroup;  // until its end has been explained: its counters tell
+  std::optional<ProgramCgroup> cgroup;  // until its end has been explained: its counters tell
   if (options.cgroup_bytes() != 0) cgroup.emplace(options.cgroup_bytes());
-  const MemoryCgroup* const group = cgroup ? &*cgroup : nullptr;
+  const ProgramCgroup* const group = cgroup ? &*cgroup : nullptr;
   if (options.in_force().mode == Mode::off) {
     return exit_code_of(run_it(options, path, {}, group).wait_status);
   }
@@ -50,9 +50,11 @@ int run_command(const Words& words) {
     return exit_code_of(run_it(options, path, {}, group).wait_status);
   }
   const Settings settings = recording_settings(options);
-  const Ended ended = run_it(options, path, settings, group);
+  Watch watch;
+  const Ended ended = run_it(options, path, settings, group, &watch);
+  const Watched watched = watch.ended(ended.wait_status);
   on_large_stack([&] {
-    tell_the_end(ended, {path, options.program(), settings, options.in_force()});
+    tell_the_end(ended, watched, {path, options.program(), settings, options.in_force()});
   });
   return exit_code_of(ended.wait_status);
 }

@@ -171,6 +171,10 @@ bool complete_metadata(InHook hook, int directory, const Completion& completion,
       write_crash(hook, json, *completion.crashed, completion.exported_name);
     });
   }
+  if (completion.verdict != nullptr) {
+    metadata.replace("\"limit\":",
+                     [&](JsonWriter& json) { write_limit(json, *completion.verdict); });
+  }
   if (completion.repeats != kRepeatsUnknown) {
     metadata.replace("\"repeats\":", [&](JsonWriter& json) { json.number(completion.repeats); });
   }

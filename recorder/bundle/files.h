@@ -57,7 +57,9 @@ bool write_symbols(InHook, Job&) noexcept;      // symbols.cpp
 bool write_metadata(InHook, Job&) noexcept;     // metadata.cpp
 bool write_manifest(InHook, Job&) noexcept;     // manifest.cpp
 
-void write_verdict(JsonWriter&, const Verdict&) noexcept;  // the value in metadata.json
+// Values in metadata.json.
+void write_verdict(JsonWriter&, const Verdict&) noexcept;
+void write_limit(JsonWriter&, const Verdict&) noexcept;
 
 void write_crash(InHook, JsonWriter&, const session::View&, ExportedName) noexcept;  // likewise
 

@@ -1,7 +1,7 @@
 // metadata.json: what happened, in words and figures.
 //
-// "outcome", "verdict" and "crash" stand near the front in this order, and the request's "repeats"
-// in the first 64 KiB: complete() finds them there.
+// "outcome", "verdict", "crash" and "limit" stand near the front in this order, and the request's
+// "repeats" in the first 64 KiB: complete() finds them there.
 #include <algorithm>
 
 #include "recorder/bundle/files.h"
@@ -33,17 +33,6 @@ void write_request(InHook hook, JsonWriter& json, const Job& job) noexcept {
   json.end_object();
   json.key("stack");
   write_stack(hook, json, job.view, failure.node, job.cause.exported_name);
-  json.end_object();
-}
-
-void write_limit(JsonWriter& json, const Verdict& verdict) noexcept {
-  const bool none = verdict.limit == LimitKind::none;
-  json.begin_object(true);
-  json.key("kind").string(name_of(verdict.limit));
-  json.key("bytes");
-  none ? json.null() : json.number(verdict.limit_bytes);
-  json.key("used");
-  none ? json.null() : json.number(verdict.limit_used_bytes);
   json.end_object();
 }
 
@@ -82,6 +71,17 @@ void write_verdict(JsonWriter& json, const Verdict& verdict) noexcept {
   json.key("evidence").begin_array();
   for (unsigned i = 0; i < verdict.evidence_count; ++i) json.string(verdict.evidence[i]);
   json.end_array();
+  json.end_object();
+}
+
+void write_limit(JsonWriter& json, const Verdict& verdict) noexcept {
+  const bool none = verdict.limit == LimitKind::none;
+  json.begin_object(true);
+  json.key("kind").string(name_of(verdict.limit));
+  json.key("bytes");
+  none ? json.null() : json.number(verdict.limit_bytes);
+  json.key("used");
+  none ? json.null() : json.number(verdict.limit_used_bytes);
   json.end_object();
 }
 

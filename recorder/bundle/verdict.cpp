@@ -1,5 +1,7 @@
 #include "recorder/bundle/verdict.h"
 
+#include <cstring>
+
 #include "recorder/bundle/text.h"
 #include "recorder/bundle/verdict_parts.h"
 
@@ -18,6 +20,17 @@ void explain_trigger(Verdict& verdict, Trigger trigger, std::string_view reason)
   } else {
     summary.add("no refused request is on record");
   }
+}
+
+// The refusal did not end the process; it is told as one more piece of evidence.
+void explain_kill(Verdict& verdict, const session::View& view, const session::Death& death,
+                  std::string_view outcome) noexcept {
+  char refusal[sizeof verdict.summary];
+  std::memcpy(refusal, verdict.summary, sizeof refusal);
+  verdict.evidence_count = 0;
+  explain_death(verdict, view, death, outcome);
+  if (refusal[0] != '\0')
+    add_line(verdict, [&](Text& line) { line.add("before that, ").add(refusal); });
 }
 
 }  // namespace
@@ -40,14 +53,17 @@ void explain(Verdict& verdict, const session::View& view, Trigger trigger, std::
       crash.signal.load(std::memory_order_acquire) != 0 &&
       (trigger == Trigger::crash || trigger == Trigger::killed ||
        (refused && crash.failure == index && follows_refusal(view.header())));
+  if (refused && !explained_by_crash) explain_refusal(verdict, view, failure);
   if (explained_by_crash) {
     explain_crash(verdict, view);
-  } else if (refused) {
-    explain_refusal(verdict, view, failure);
   } else if (trigger == Trigger::near_limit) {
     explain_near_limit(verdict, view, health);
   } else if (trigger == Trigger::pressure) {
     explain_pressure(verdict, view, health);
+  } else if (!asked_for && killed_by_kernel(view, death, outcome)) {
+    explain_kill(verdict, view, death, outcome);
+  } else if (refused) {
+    return;
   } else if (trigger == Trigger::killed) {
     explain_death(verdict, view, death, outcome);
   } else {

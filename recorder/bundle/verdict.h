@@ -41,4 +41,15 @@ inline Verdict verdict_of(const session::View& view, Trigger trigger, std::uint3
 // before, of a call that has not been served since; and nobody else sent the signal.
 bool follows_refusal(const session::Header&) noexcept;
 
+// Killed by the kernel for memory: then the outcome is `oom_killed`.
+constexpr bool is_kernel_kill(VerdictCode code) noexcept {
+  return code == VerdictCode::cgroup_oom_kill || code == VerdictCode::system_oom_kill;
+}
+
+// A death for which memory is the reason, or probably.
+constexpr bool is_death_by_memory(VerdictCode code) noexcept {
+  return is_kernel_kill(code) || code == VerdictCode::killed_near_limit ||
+         code == VerdictCode::terminated_under_pressure;
+}
+
 }  // namespace oomrec::bundle

@@ -17,6 +17,8 @@ void explain_pressure(Verdict&, const session::View&, const session::Health&) no
 // verdict_death.cpp. `outcome` as in metadata.json.
 void explain_death(Verdict&, const session::View&, const session::Death&,
                    std::string_view outcome) noexcept;
+bool killed_by_kernel(const session::View&, const session::Death&,
+                      std::string_view outcome) noexcept;
 
 // verdict_crash.cpp: the crash in the session's header.
 void explain_crash(Verdict&, const session::View&) noexcept;

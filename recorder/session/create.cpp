@@ -152,6 +152,7 @@ bool Session::open_arena(InHook hook, int descriptor, u64 file_bytes, u64 budget
     header_->file_bytes = file_bytes;
     header_->pid = pid_;
     header_->start_ticks = start_ticks_;
+    header_->pid_namespace = system::pid_namespace();
     system::boot_id(header_->boot_id);
     if (open_tables(hook) && begin_life(*header_)) return true;
   }

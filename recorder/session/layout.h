@@ -439,6 +439,8 @@ struct Death {
   i32 sender_pid;         // who signalled; 0: not known
   u32 kernel_line_kind;   // KernelLine
   char kernel_line[256];  // of the kernel's log, that fits this death; NUL-terminated
+  u32 pressure_some;      // as in Health, when the death was noticed; with kDeathWaited
+  u32 pressure_full;
 };
 inline constexpr u32 kDeathWaited = 1;
 inline constexpr u32 kDeathAlone = 2;     // its cgroup held no other process
@@ -448,8 +450,9 @@ inline constexpr u32 kDeathLogRead = 16;  // the kernel's log could be read back
 inline constexpr u32 kDeathParentCgroup = 32;   // its cgroup is gone: the counters are its parent's
 inline constexpr u32 kDeathCgroupCounted = 64;  // the counters of the cgroup are known at both ends
 inline constexpr u32 kDeathSystemCounted = 128;
+inline constexpr u32 kDeathEarlierBoot = 256;  // the machine has been started again since
 enum class KernelLine : u32 { none, cgroup, system };
-static_assert(offsetof(Death, kernel_line) == 56 && sizeof(Death) == 312);
+static_assert(offsetof(Death, kernel_line) == 56 && sizeof(Death) == 320);
 
 struct Header {
   u64 magic;
@@ -497,7 +500,7 @@ struct Header {
   Atomic<u64> last_tick_ns;
   Atomic<u64> module_generation;
   Atomic<u32> thinned;  // the time line's points are this many ticks apart (power of two)
-  u32 reserved_word;
+  u32 pid_namespace;    // that `pid` counts in: inode of /proc/self/ns/pid; 0: not known
 
   Python python;
   SpaceTotals spaces[kLaneSpaces];

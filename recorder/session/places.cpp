@@ -98,7 +98,7 @@ bool is_dead(const File& directory, const char* name, Dead& dead) noexcept {
   Text{dead.name} << name;
 
   // As far as life_of() looks; the tables that follow are not read.
-  constexpr std::size_t kStart = offsetof(Header, probes_total);
+  constexpr std::size_t kStart = offsetof(Header, python);
   alignas(Header) std::byte start[kStart] = {};
   const bool whole = file.read(start, kStart) == static_cast<long>(kStart);
   const Header& header = *reinterpret_cast<const Header*>(start);

@@ -262,6 +262,21 @@ View::Totals View::totals(Space space) const noexcept {
   return sum;
 }
 
+namespace {
+
+// The thread that holds the mutex is gone, though the kernel has not marked it: it does not always,
+// of a process that it kills for memory, where the session's page is no longer at hand. Told only
+// where pids mean the same and nobody's process is hidden.
+bool is_gone(const Header& header, i32 owner) noexcept {
+  const u32 counted_in = header.pid_namespace;
+  if (counted_in == 0 || counted_in != system::pid_namespace() || system::start_ticks(1) == 0)
+    return false;
+  const u64 start = system::start_ticks(owner);
+  return owner == header.pid ? start != header.start_ticks : start == 0;
+}
+
+}  // namespace
+
 Life life_of(const Header& header) noexcept {
   static_assert(sizeof(pthread_mutex_t) <= sizeof(header.alive_mutex));
   u8 this_boot[16];
@@ -270,7 +285,9 @@ Life life_of(const Header& header) noexcept {
     return Life::dead;
   }
   const u32 word = reinterpret_cast<const Atomic<u32>*>(header.alive_mutex)->load();
-  if ((word & kFutexOwner) != 0 && (word & kFutexOwnerDied) == 0) return Life::alive;
+  const u32 owner = word & kFutexOwner;
+  if (owner != 0 && (word & kFutexOwnerDied) == 0)
+    return is_gone(header, static_cast<i32>(owner)) ? Life::dead : Life::alive;
   // The thread that held it may have ended without its process: until the next tick takes over.
   const auto state = static_cast<State>(header.state.load());
   const bool left = state == State::exited || state == State::replaced;

@@ -159,10 +159,11 @@ class View {
 
 // Whether the session's process image still lives. Dead: another boot, or the alive mutex says so
 // (right also from another pid namespace) and no process of its pid and start time is in sight,
-// other than one that marked its own end. Reads /proc.
+// other than one that marked its own end; or the mutex has an owner that would be in sight here and
+// is not. Reads /proc.
 enum class Life : std::uint8_t { alive, dead };
 Life life_of(const View& view) noexcept;
-Life life_of(const Header& header) noexcept;  // needs the fields up to boot_id only
+Life life_of(const Header& header) noexcept;  // needs the fields up to pid_namespace only
 
 // Frame words: see layout.h.
 constexpr FrameKind kind_of(std::uint64_t frame) noexcept {

@@ -148,6 +148,20 @@ std::uint64_t start_ticks(int pid) noexcept {
   return number_in(text);
 }
 
+std::uint32_t pid_namespace() noexcept {
+  constexpr std::string_view kPrefix = "pid:[";
+  char path[320];
+  char target[64];
+  Text{path} << g_roots.proc << "/self";
+  long bytes = call(SYS_readlink, path, target, sizeof(target));
+  const auto text = [&] { return std::string_view{target, static_cast<std::size_t>(bytes)}; };
+  if (bytes <= 0 || number_in(text()) != static_cast<std::uint64_t>(process_id())) return 0;
+  Text{path} << g_roots.proc << "/self/ns/pid";
+  bytes = call(SYS_readlink, path, target, sizeof(target));
+  if (bytes <= 0 || !text().starts_with(kPrefix)) return 0;
+  return static_cast<std::uint32_t>(number_in(text().substr(kPrefix.size())));
+}
+
 bool boot_id(std::uint8_t (&id)[16]) noexcept {
   std::memset(id, 0, sizeof(id));
   char path[320];

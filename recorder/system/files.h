@@ -85,6 +85,10 @@ void random_bytes(void* data, std::size_t bytes) noexcept;
 // process in sight, or only its zombie.
 std::uint64_t start_ticks(int pid) noexcept;
 
+// Inode of the pid namespace of this process; 0 where it is hidden, or /proc shows the processes of
+// another one.
+std::uint32_t pid_namespace() noexcept;
+
 // This boot's id; false, and zeroes, where it is hidden.
 bool boot_id(std::uint8_t (&id)[16]) noexcept;
 

@@ -62,6 +62,13 @@ std::vector<fs::path> dump_directories() {
   return directories;
 }
 
+std::optional<Trigger> trigger_in(const Json& metadata) {
+  const auto word = text_of(metadata, "reason");
+  const auto at = std::find(kTriggerNames.begin(), kTriggerNames.end(), word.value_or(""));
+  if (at == kTriggerNames.end()) return std::nullopt;
+  return static_cast<Trigger>(at - kTriggerNames.begin());
+}
+
 BundleSummary summary_of(const fs::path& bundle) {
   BundleSummary summary;
   summary.path = fs::absolute(bundle).lexically_normal();

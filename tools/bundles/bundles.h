@@ -3,9 +3,11 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "recorder/vocabulary.h"
 #include "tools/json.h"
 
 namespace oomrec::tools {
@@ -25,6 +27,9 @@ std::vector<std::filesystem::path> dump_directories();
 
 // Bundles of these directories, the newest first. A directory without a manifest is none.
 std::vector<BundleSummary> bundles_in(const std::vector<std::filesystem::path>& directories);
+
+// Why a bundle was written, by its metadata.
+std::optional<Trigger> trigger_in(const Json& metadata);
 
 BundleSummary summary_of(const std::filesystem::path& bundle);
 

@@ -21,7 +21,7 @@
 #include "recorder/session/places.h"
 #include "tools/analysis/recording.h"
 #include "tools/bundles/bundles.h"
-#include "tools/bundles/outcome.h"
+#include "tools/bundles/completion.h"
 #include "tools/error.h"
 #include "tools/log.h"
 #include "tools/text.h"
@@ -145,25 +145,6 @@ bool crash_is_due(const session::View& view) {
          (crash.flags & session::kCrashTold) == 0;
 }
 
-// The bundle tells the refusal that the crash follows from: what it gets of the crash.
-void add_crash(bundle::Completion& completion, const Recording& orphan, bundle::Verdict& verdict) {
-  char outcome[32];
-  completion.crash = &orphan.header().crash;
-  completion.crashed = &orphan.view();
-  verdict = bundle::verdict_of(orphan.view(), Trigger::crash, completion.crash->failure, {},
-                               bundle::outcome_text(completion.outcome, completion.value, outcome));
-  completion.verdict = &verdict;
-}
-
-End end_of(const Recording& orphan, const End& known) {
-  const int signal = crash_signal(orphan.view());
-  if (known.outcome == OutcomeKind::unknown && signal != 0) return {OutcomeKind::signal, signal};
-  if (known.outcome != OutcomeKind::unknown || state_of(orphan.view()) != State::exited)
-    return known;
-  const std::int32_t status = orphan.header().exit_status;
-  return status == 0 ? End{OutcomeKind::recovered, 0} : End{OutcomeKind::exited, status};
-}
-
 std::uint64_t count_setting(const char* variable, std::uint64_t standard) {
   const char* text = std::getenv(variable);
   return text != nullptr && *text != '\0' ? std::strtoull(text, nullptr, 10) : standard;
@@ -171,15 +152,16 @@ std::uint64_t count_setting(const char* variable, std::uint64_t standard) {
 
 // Where it was wanted, or else beside the recording.
 Recovered write_bundle(const Recording& orphan, const std::string& directory,
-                       const std::string& beside, const End& end) {
+                       const std::string& beside, const Ending& ending) {
   bundle::Cause cause;
   cause.trigger = trigger_of(orphan.view());
   session::Failure failure{};
   if (cause.trigger != Trigger::killed) last_refusal(orphan.view(), cause.failure, failure);
   if (cause.trigger == Trigger::crash) cause.failure = orphan.header().crash.failure;
-  cause.outcome = end.outcome;
-  cause.outcome_value = end.value;
+  cause.outcome = ending.outcome;
+  cause.outcome_value = ending.value;
   cause.alive = false;
+  if (ending.killed) cause.death = &ending.death;
   bundle::Destination destination{directory.c_str()};
   destination.max_dumps = count_setting("OOMREC_MAX_DUMPS", destination.max_dumps);
   destination.max_total_bytes =
@@ -258,7 +240,7 @@ Trigger trigger_of(const session::View& view) {
   return by_us ? Trigger::soft_limit : Trigger::allocation_failed;
 }
 
-Recovered recover(const Session& orphan, const fs::path& only_into, const End& known) {
+Recovered recover(const Session& orphan, const fs::path& only_into, const Watched& watched) {
   const OwnFile file{orphan.path};
   if (orphan.alive || !orphan.writable || !file.ours() || !file.claim()) return {};
   if (orphan.unfinished) {
@@ -276,36 +258,26 @@ Recovered recover(const Session& orphan, const fs::path& only_into, const End& k
   session::Failure failure{};
   const bool refused = last_refusal(recording.view(), index, failure);
   const bool told = refused && is_told(failure);
-  const State state = state_of(recording.view());
-  const bool ended_itself = state != State::running;
-  const std::uint64_t refused_ns = failure.last_ns;
-  const std::uint64_t last_sign = std::max(
-      {recording.header().last_tick_ns.load(), refused_ns, recording.header().crash.time_ns});
-  const bool follows = refused && (ended_itself || last_sign - refused_ns < kFollowsWithinNs);
-  const End end = end_of(recording, known);
+  const Ending ending = ending_of(recording.view(), watched);
+  const bool related = refused && (state_of(recording.view()) != State::running ||
+                                   follows(recording.view(), ending, failure.last_ns));
 
   Recovered result{Recovery::removed, {}, ""};
-  bool crash_due = crash_is_due(recording.view());
   const fs::path open_bundle = told ? open_bundle_of(recording, directory) : fs::path{};
-  if (!open_bundle.empty()) {
-    const auto workspace = std::make_unique<bundle::Workspace>();
-    const End outcome = follows ? end : End{OutcomeKind::recovered, 0};
-    const auto entry = number_of(read_json(open_bundle / "metadata.json"), "failure");
-    bundle::Completion completion{outcome.outcome, outcome.value,
-                                  bundle::repeats_of(recording.view(), entry.value_or(0))};
-    bundle::Verdict verdict;
-    if (crash_due && entry == recording.header().crash.failure) {
-      add_crash(completion, recording, verdict);
-      crash_due = false;
-    }
-    if (bundle::complete(OutsideHooks::in_hook(), open_bundle.c_str(), completion, *workspace)) {
-      result = {Recovery::completed, open_bundle, ""};
-    }
-  }
-  const bool untold = refused && !told;
-  const bool held_much = !ended_itself && held_bytes(recording) >= kWorthKeepingBytes;
-  if (untold || crash_due || (held_much && !(told && follows)))
-    result = write_bundle(recording, directory, orphan.path.parent_path(), end);
+  bool crash_told = false;
+  if (!open_bundle.empty() &&
+      complete_bundle(open_bundle, recording, ending, related, &crash_told))
+    result = {Recovery::completed, open_bundle, ""};
+
+  // A kill by the kernel is told in any case, another death only where it is news.
+  const bool is_told_already =
+      told && related &&
+      (result.what == Recovery::completed || !bundle::is_kernel_kill(ending.verdict));
+  const bool untold = (refused && !told) || (crash_is_due(recording.view()) && !crash_told);
+  const bool worth_telling = ending.killed && (held_bytes(recording) >= kWorthKeepingBytes ||
+                                               bundle::is_death_by_memory(ending.verdict));
+  if (untold || (worth_telling && !is_told_already))
+    result = write_bundle(recording, directory, orphan.path.parent_path(), ending);
   if (result.what != Recovery::left) unlink(orphan.path.c_str());
   return result;
 }
@@ -316,7 +288,7 @@ std::vector<fs::path> recover_orphans(const std::vector<fs::path>& dump_director
     if (session.alive) continue;
     for (const fs::path& directory : dump_directories) {
       try {
-        const Recovered recovered = recover(session, directory, {});
+        const Recovered recovered = recover(session, directory);
         if (recovered.what == Recovery::made) {
           remark(fmt::format("process {} is gone: its recording is now {}", session.pid,
                              printable(recovered.bundle.string())));

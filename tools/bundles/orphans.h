@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "recorder/session/view.h"
+#include "tools/deaths/watch.h"
 
 namespace oomrec::tools {
 
@@ -32,12 +33,6 @@ std::vector<Session> sessions_of(const std::vector<std::filesystem::path>& dump_
 std::vector<std::filesystem::path> session_directories(
     const std::vector<std::filesystem::path>& dump_directories);
 
-// What became of a process, where somebody waited for it.
-struct End {
-  OutcomeKind outcome = OutcomeKind::unknown;
-  std::int32_t value = 0;  // exit status or signal
-};
-
 enum class Recovery : std::uint8_t {
   made,       // a bundle
   completed,  // a bundle that its process had written itself
@@ -51,8 +46,9 @@ struct Recovered {
 };
 
 // Makes what is due of an orphan. `only_into`: leaves orphans of other dump directories alone;
-// empty: each goes to its own.
-Recovered recover(const Session& orphan, const std::filesystem::path& only_into, const End& end);
+// empty: each goes to its own. `watched`: what was seen of its death, if anybody saw it.
+Recovered recover(const Session& orphan, const std::filesystem::path& only_into,
+                  const Watched& watched = {});
 
 // For the reading commands: recovers the orphans of these dump directories, and says so. The
 // recordings that a bundle tells now.

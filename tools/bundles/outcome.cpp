@@ -4,6 +4,7 @@
 #include <ctime>
 
 #include "recorder/system/files.h"
+#include "tools/deaths/ending.h"
 
 namespace oomrec::tools {
 namespace {

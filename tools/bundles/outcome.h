@@ -12,9 +12,6 @@
 
 namespace oomrec::tools {
 
-// A death later than this has other reasons than what the bundle tells.
-inline constexpr std::uint64_t kFollowsWithinNs = 10'000'000'000;
-
 std::uint64_t realtime_now_ns();
 
 // `stored`: the word in the bundle, which stands unless it is "running". Then "recovered" when the

@@ -72,6 +72,9 @@ Source open_source(const std::string& argument, std::shared_ptr<const CacheDirec
     source.metadata = read_json(source.bundle / "metadata.json");
   }
   source.recording = std::make_unique<Recording>(file);
+  const session::View& view = source.recording->view();
+  if (source.bundle.empty() && session::life_of(view) == session::Life::dead)
+    source.ending = ending_of(view, {});
   source.places = std::make_unique<Places>(
       *source.recording,
       source.bundle.empty() ? StoredSymbols{} : StoredSymbols::load(source.bundle / "symbols.json"),
@@ -80,11 +83,8 @@ Source open_source(const std::string& argument, std::shared_ptr<const CacheDirec
 }
 
 Trigger Source::trigger() const {
-  if (const auto word = text_of(metadata, "reason")) {
-    const auto at = std::find(kTriggerNames.begin(), kTriggerNames.end(), *word);
-    if (at != kTriggerNames.end()) return static_cast<Trigger>(at - kTriggerNames.begin());
-  }
-  return trigger_of(recording->view());
+  const auto stored = trigger_in(metadata);
+  return stored ? *stored : trigger_of(recording->view());
 }
 
 std::string Source::outcome() const {
@@ -92,8 +92,7 @@ std::string Source::outcome() const {
     const auto created = text_of(manifest, "created_at_utc").value_or("");
     return outcome_now(*word, recording->header(), time_of_text(created));
   }
-  return std::string{session::life_of(recording->view()) == session::Life::alive ? "running"
-                                                                                 : "unknown"};
+  return ending ? ending->word() : std::string{name_of(OutcomeKind::running)};
 }
 
 std::uint32_t Source::failure() const {
@@ -112,7 +111,8 @@ std::uint64_t Source::repeats() const {
 }
 
 bundle::Verdict Source::verdict() const {
-  return bundle::verdict_of(recording->view(), trigger(), failure(), reason(), outcome());
+  const session::Death* const death = ending && ending->killed ? &ending->death : nullptr;
+  return bundle::verdict_of(recording->view(), trigger(), failure(), reason(), outcome(), death);
 }
 
 }  // namespace oomrec::tools

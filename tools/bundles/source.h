@@ -3,10 +3,12 @@
 
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "recorder/bundle/verdict.h"
 #include "tools/analysis/recording.h"
+#include "tools/deaths/ending.h"
 #include "tools/json.h"
 #include "tools/symbolize/places.h"
 
@@ -17,6 +19,7 @@ struct Source {
   std::unique_ptr<Recording> recording;
   Json manifest, metadata;  // empty objects without a bundle
   std::unique_ptr<Places> places;
+  std::optional<Ending> ending;  // of a dead process whose recording is in no bundle
 
   // From the metadata, or by the recording where there is none.
   Trigger trigger() const;

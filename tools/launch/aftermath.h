@@ -18,7 +18,7 @@ struct Launched {
 
 // Completes the outcome of the bundles that the program wrote, makes one of the recording that it
 // left if it was killed, and says so; says also when a limit kept it from reaching its main. Never
-// fails: the program's exit code is what counts.
-void tell_the_end(const Ended& ended, const Launched& launched) noexcept;
+// fails: the program's exit code is what counts. `watched`: the same end, as it was watched.
+void tell_the_end(const Ended& ended, const Watched& watched, const Launched& launched) noexcept;
 
 }  // namespace oomrec::tools

@@ -32,7 +32,7 @@ std::uint64_t held_bytes(const Recording& recording) {
 
 }  // namespace
 
-BrinkWatch::BrinkWatch(const MemoryCgroup& cgroup,
+BrinkWatch::BrinkWatch(const ProgramCgroup& cgroup,
                        std::vector<std::filesystem::path> dump_directories, bool quiet)
     : cgroup_(cgroup), dump_directories_(std::move(dump_directories)), quiet_(quiet) {
   // Signals are for the thread that passes them on.

@@ -13,7 +13,7 @@ namespace oomrec::tools {
 class BrinkWatch {
  public:
   // `dump_directories`: where the program's recordings may be (sessions_of).
-  BrinkWatch(const MemoryCgroup& cgroup, std::vector<std::filesystem::path> dump_directories,
+  BrinkWatch(const ProgramCgroup& cgroup, std::vector<std::filesystem::path> dump_directories,
              bool quiet);
   ~BrinkWatch();  // waits for bundles that are being written
   BrinkWatch(const BrinkWatch&) = delete;
@@ -22,7 +22,7 @@ class BrinkWatch {
  private:
   void write_bundles() const;
 
-  const MemoryCgroup& cgroup_;
+  const ProgramCgroup& cgroup_;
   const std::vector<std::filesystem::path> dump_directories_;
   const bool quiet_;
   std::thread thread_;

@@ -74,7 +74,7 @@ void hand_down_memory(const std::string& own) {
 
 }  // namespace
 
-MemoryCgroup::MemoryCgroup(std::uint64_t bytes) : bytes_(bytes) {
+ProgramCgroup::ProgramCgroup(std::uint64_t bytes) : bytes_(bytes) {
   const auto place = std::make_unique<limit::CgroupPlace>();
   limit::Ceilings unused;
   limit::read_cgroup(OutsideHooks::in_hook(), unused, place.get());
@@ -96,7 +96,7 @@ MemoryCgroup::MemoryCgroup(std::uint64_t bytes) : bytes_(bytes) {
   }
 }
 
-void MemoryCgroup::limit() {
+void ProgramCgroup::limit() {
   const char* const file = v1_ ? "/memory.limit_in_bytes" : "/memory.max";
   if (const int error = put(path_ + file, std::to_string(bytes_)); error != 0)
     fail(fmt::format("no limit of {} could be set", size_text(bytes_)), error);
@@ -107,7 +107,7 @@ void MemoryCgroup::limit() {
     fail("no fence could be set below the limit", error);
 }
 
-void MemoryCgroup::watch() {
+void ProgramCgroup::watch() {
   stop_ = eventfd(0, EFD_CLOEXEC);
   if (!v1_) {
     event_ = open((path_ + "/memory.events").c_str(), O_RDONLY | O_CLOEXEC);
@@ -127,7 +127,7 @@ void MemoryCgroup::watch() {
 
 // A process of its own, away from our terminal, signals and descriptors: it must survive us, and
 // nobody may wait for what it would hold open.
-void MemoryCgroup::guard() {
+void ProgramCgroup::guard() {
   int ends[2];
   if (pipe2(ends, O_CLOEXEC) != 0) fail("no pipe could be made", errno);
   const std::string file = path_ + release_file(v1_);
@@ -149,7 +149,7 @@ void MemoryCgroup::guard() {
   guard_pipe_ = ends[1];
 }
 
-MemoryCgroup::~MemoryCgroup() {
+ProgramCgroup::~ProgramCgroup() {
   release();
   for (const int fd : {guard_pipe_, event_, stop_})
     if (fd >= 0) close(fd);
@@ -158,7 +158,7 @@ MemoryCgroup::~MemoryCgroup() {
     std::this_thread::sleep_for(std::chrono::milliseconds{5});
 }
 
-bool MemoryCgroup::enter() const noexcept {
+bool ProgramCgroup::enter() const noexcept {
   char path[4200];
   system::Text text{path};
   text << path_ << "/cgroup.procs";
@@ -166,7 +166,7 @@ bool MemoryCgroup::enter() const noexcept {
   return errno == 0;
 }
 
-bool MemoryCgroup::wait_for_brink() const {
+bool ProgramCgroup::wait_for_brink() const {
   while (true) {
     pollfd watched[] = {{event_, static_cast<short>(v1_ ? POLLIN : POLLPRI), 0},
                         {stop_, POLLIN, 0}};
@@ -181,14 +181,14 @@ bool MemoryCgroup::wait_for_brink() const {
   }
 }
 
-void MemoryCgroup::stop_waiting() const {
+void ProgramCgroup::stop_waiting() const {
   const std::uint64_t one = 1;
   [[maybe_unused]] const ssize_t written = write(stop_, &one, sizeof one);
 }
 
-void MemoryCgroup::release() const { put(path_ + release_file(v1_), release_text(v1_)); }
+void ProgramCgroup::release() const { put(path_ + release_file(v1_), release_text(v1_)); }
 
-std::vector<pid_t> MemoryCgroup::processes() const {
+std::vector<pid_t> ProgramCgroup::processes() const {
   std::vector<pid_t> processes;
   std::ifstream file{path_ + "/cgroup.procs"};
   for (pid_t pid = 0; file >> pid;) processes.push_back(pid);

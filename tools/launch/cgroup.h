@@ -14,13 +14,13 @@
 
 namespace oomrec::tools {
 
-class MemoryCgroup {
+class ProgramCgroup {
  public:
   // Below our own. Throws Error with run_failed where cgroups cannot be written.
-  explicit MemoryCgroup(std::uint64_t bytes);
-  ~MemoryCgroup();  // releases, and removes it once it is empty
-  MemoryCgroup(const MemoryCgroup&) = delete;
-  MemoryCgroup& operator=(const MemoryCgroup&) = delete;
+  explicit ProgramCgroup(std::uint64_t bytes);
+  ~ProgramCgroup();  // releases, and removes it once it is empty
+  ProgramCgroup(const ProgramCgroup&) = delete;
+  ProgramCgroup& operator=(const ProgramCgroup&) = delete;
 
   std::uint64_t bytes() const { return bytes_; }
 

@@ -63,14 +63,18 @@ class Signals {
     sigprocmask(SIG_SETMASK, &mask_before_, nullptr);
   }
 
-  // Waits for the next signal. Passes it on to `program` when a process sent it: what the kernel
-  // sends (Ctrl-C, a closed terminal) goes to the whole group, and what the program sends to its
-  // own group it has itself.
-  void pass_on_next(pid_t program) const {
+  // Waits for the next signal, with a watch until it is time for a look. Passes it on to `program`
+  // when a process sent it: what the kernel sends (Ctrl-C, a closed terminal) goes to the whole
+  // group, and what the program sends to its own group it has itself.
+  void pass_on_next(pid_t program, Watch* watch) const {
+    constexpr timespec kBetweenLooks{0, 500'000'000};
     siginfo_t info{};
-    const int signal = sigwaitinfo(&waited_, &info);
+    const int signal = sigtimedwait(&waited_, &info, watch != nullptr ? &kBetweenLooks : nullptr);
+    if (signal < 0 && errno == EAGAIN) watch->look();
     const bool by_process = info.si_code <= 0 && info.si_pid != program;
-    if (signal > 0 && signal != SIGCHLD && by_process) kill(program, signal);
+    if (signal <= 0 || signal == SIGCHLD || !by_process) return;
+    if (watch != nullptr) watch->passed_on(signal, info.si_pid);
+    kill(program, signal);
   }
 
  private:
@@ -153,7 +157,8 @@ std::string find_program(const std::string& name) {
 }
 
 Ended run_program(const std::string& path, const std::vector<std::string>& words,
-                  const Settings& settings, const std::function<bool()>& before_exec) {
+                  const Settings& settings, Watch* watch,
+                  const std::function<bool()>& before_exec) {
   std::vector<char*> arguments;
   arguments.reserve(words.size() + 1);
   for (const std::string& word : words) arguments.push_back(const_cast<char*>(word.c_str()));
@@ -174,6 +179,7 @@ Ended run_program(const std::string& path, const std::vector<std::string>& words
     pipe.fail_in_child(errno);
   }
 
+  if (watch != nullptr) watch->started(child);
   const int error = pipe.error_of_child();
   while (true) {
     int status = 0;
@@ -182,7 +188,11 @@ Ended run_program(const std::string& path, const std::vector<std::string>& words
       if (error != 0) could_not_start(path, error);
       return {child, status};
     }
-    if (ended <= 0) signals.pass_on_next(child);
+    if (ended <= 0) {
+      signals.pass_on_next(child, watch);
+    } else if (watch != nullptr) {
+      watch->reaped_another();
+    }
   }
 }
 

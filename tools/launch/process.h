@@ -11,6 +11,8 @@
 #include <string>
 #include <vector>
 
+#include "tools/deaths/watch.h"
+
 namespace oomrec::tools {
 
 // Where `name` is, as execvp() would find it: a path with a slash is taken as it is. Throws Error
@@ -25,10 +27,12 @@ struct Ended {
   int wait_status;
 };
 
-// `before_exec` runs in the child; false with errno: it does not start. Throws Error when the
-// program could not be started.
+// `watch`: is kept informed, and looks twice a second while the program runs; may be null.
+// `before_exec` runs in the child; false with errno: it does not start. Throws Error when the program
+// could not be started.
 Ended run_program(const std::string& path, const std::vector<std::string>& words,
-                  const Settings& settings, const std::function<bool()>& before_exec = {});
+                  const Settings& settings, Watch* watch = nullptr,
+                  const std::function<bool()>& before_exec = {});
 
 // The exit code of `oomrec run`: the program's own, or 128 + N for signal N.
 int exit_code_of(int wait_status);

@@ -2,7 +2,6 @@
 
 #include <sys/ioctl.h>
 #include <sys/syscall.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <chrono>
@@ -42,18 +41,12 @@ ProcessEnd ProcessEnd::of(const session::Header& process) {
   return system::start_ticks(process.pid) == process.start_ticks ? std::move(found) : ProcessEnd{};
 }
 
-End ProcessEnd::end() const {
+std::optional<int> ProcessEnd::wait_status() const {
   for (int look = 0; look < kLooks; ++look) {
     PidfdInfo info{};
     info.mask = kInfoExit;
     if (ioctl(descriptor_, kGetInfo, &info) != 0) return {};
-    if ((info.mask & kInfoExit) != 0) {
-      const int status = info.exit_code;
-      if (WIFSIGNALED(status)) return {OutcomeKind::signal, WTERMSIG(status)};
-      const int exit_status = WEXITSTATUS(status);
-      return exit_status == 0 ? End{OutcomeKind::recovered, 0}
-                              : End{OutcomeKind::exited, exit_status};
-    }
+    if ((info.mask & kInfoExit) != 0) return info.exit_code;
     std::this_thread::sleep_for(kBetweenLooks);
   }
   return {};

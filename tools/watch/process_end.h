@@ -2,8 +2,9 @@
 // tells that to strangers (PIDFD_GET_INFO, Linux 6.15).
 #pragma once
 
+#include <optional>
+
 #include "recorder/session/layout.h"
-#include "tools/bundles/orphans.h"
 
 namespace oomrec::tools {
 
@@ -23,8 +24,9 @@ class ProcessEnd {
   // Readable at the end; −1: there is nothing to poll.
   int descriptor() const { return descriptor_; }
 
-  // After the end. Unknown until the parent has waited for it, and where the kernel does not tell.
-  End end() const;
+  // After the end, as wait() tells it; nothing where the parent has not waited for it, or the kernel
+  // does not tell.
+  std::optional<int> wait_status() const;
 
  private:
   explicit ProcessEnd(int descriptor) : descriptor_(descriptor) {}

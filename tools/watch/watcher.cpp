@@ -87,17 +87,17 @@ void Watcher::find() {
   for (const std::filesystem::path& directory : session_directories(dump_directories_))
     watch_for_recordings(directory);
   std::vector<Session> sessions = sessions_of(dump_directories_);
-  std::erase_if(watched_, [&](const auto& entry) {
+  std::erase_if(recorded_, [&](const auto& entry) {
     return std::none_of(sessions.begin(), sessions.end(),
                         [&](const Session& session) { return session.path == entry.first; });
   });
   for (const Session& session : sessions) {
-    if (watched_.contains(session.path)) continue;
+    if (recorded_.contains(session.path)) continue;
     try {
-      Watched watched{
+      Recorded recorded{
           session, session.alive ? ProcessEnd::of(Recording{session.path}.header()) : ProcessEnd{}};
-      session.alive ? void(watched_.emplace(session.path, std::move(watched)))
-                    : void(bury(watched, {}));
+      session.alive ? void(recorded_.emplace(session.path, std::move(recorded)))
+                    : void(bury(recorded, {}));
     } catch (const Error&) {
       continue;  // removed by its own process meanwhile
     }
@@ -105,14 +105,16 @@ void Watcher::find() {
 }
 
 // 1 when a bundle came of it.
-unsigned Watcher::bury(Watched& watched, const End& end) {
-  watched.session.alive = false;
+unsigned Watcher::bury(Recorded& dead, std::optional<int> wait_status) {
+  dead.session.alive = false;
   try {
-    const Recovered recovered = recover(watched.session, {}, end);
+    Watched watched;
+    watched.wait_status = wait_status;
+    const Recovered recovered = recover(dead.session, {}, watched);
     if (!recovered.problem.empty()) remark(recovered.problem);
     if (recovered.what != Recovery::made && recovered.what != Recovery::completed) return 0;
     const BundleSummary bundle = summary_of(recovered.bundle);
-    tell_(fmt::format("process {} ({}) is gone: {}, {}: {}", watched.session.pid,
+    tell_(fmt::format("process {} ({}) is gone: {}, {}: {}", dead.session.pid,
                       printable(bundle.program), bundle.outcome, bundle.verdict,
                       printable(recovered.bundle.string())));
     if (!on_oom_exec_.empty() && is_kill_for_memory(recovered.bundle))
@@ -127,8 +129,8 @@ unsigned Watcher::bury(Watched& watched, const End& end) {
 unsigned Watcher::look_once() {
   unsigned made = 0;
   for (const Session& session : sessions_of(dump_directories_)) {
-    Watched watched{session, {}};
-    if (!session.alive) made += bury(watched, {});
+    Recorded recorded{session, {}};
+    if (!session.alive) made += bury(recorded, {});
   }
   return made;
 }
@@ -136,21 +138,21 @@ unsigned Watcher::look_once() {
 // The bundle is of the recorded process with the most resident memory: it may be the one that needs
 // it, and it cannot say so itself while it does not allocate.
 void Watcher::warn_of_pressure() {
-  Watched* largest = nullptr;
+  Recorded* largest = nullptr;
   std::unique_ptr<Recording> recording;
   auto health = std::make_unique<session::Health>();
-  for (auto& [path, watched] : watched_) {
+  for (auto& [path, recorded] : recorded_) {
     auto candidate = std::make_unique<Recording>(path);
     auto seen = std::make_unique<session::Health>();
     std::memcpy(static_cast<void*>(seen.get()),
                 static_cast<const void*>(&candidate->header().health), sizeof *seen);
-    if (watched.end.descriptor() >= 0) {
+    if (recorded.end.descriptor() >= 0) {
       const InHook outside = OutsideHooks::in_hook();
-      limit::look_quickly(outside, {}, *seen, watched.session.pid);
-      limit::look_thoroughly(outside, {}, *seen, watched.session.pid);
+      limit::look_quickly(outside, {}, *seen, recorded.session.pid);
+      limit::look_thoroughly(outside, {}, *seen, recorded.session.pid);
     }
     if (largest != nullptr && seen->rss_bytes <= health->rss_bytes) continue;
-    largest = &watched;
+    largest = &recorded;
     recording = std::move(candidate);
     health = std::move(seen);
   }
@@ -182,22 +184,22 @@ bool Watcher::wait(int signals) {
       {signals, POLLIN, 0}, {changes_, POLLIN, 0}, {pressure_.descriptor(), pressure_.events(), 0}};
   bool must_look = pressure_.descriptor() < 0;
   std::vector<std::filesystem::path> paths;
-  for (const auto& [path, watched] : watched_) {
+  for (const auto& [path, recorded] : recorded_) {
     paths.push_back(path);
-    polled.push_back({watched.end.descriptor(), POLLIN, 0});
-    must_look = must_look || watched.end.descriptor() < 0;
+    polled.push_back({recorded.end.descriptor(), POLLIN, 0});
+    must_look = must_look || recorded.end.descriptor() < 0;
   }
   const auto timeout = must_look ? kLookForDeath : std::chrono::milliseconds{kLookForNew};
   const int ready = poll(polled.data(), polled.size(), static_cast<int>(timeout.count()));
   if (polled[0].revents != 0) return false;
 
   for (std::size_t i = 0; i < paths.size(); ++i) {
-    Watched& watched = watched_.at(paths[i]);
+    Recorded& recorded = recorded_.at(paths[i]);
     const pollfd& state = polled[3 + i];
-    const bool dead = state.fd >= 0 ? state.revents != 0 : !is_alive(watched.session);
+    const bool dead = state.fd >= 0 ? state.revents != 0 : !is_alive(recorded.session);
     if (!dead) continue;
-    if (std::filesystem::exists(paths[i])) bury(watched, state.fd >= 0 ? watched.end.end() : End{});
-    watched_.erase(paths[i]);
+    if (std::filesystem::exists(paths[i])) bury(recorded, state.fd >= 0 ? recorded.end.wait_status() : std::nullopt);
+    recorded_.erase(paths[i]);
   }
   if (polled[2].revents != 0) {
     pressure_.take();

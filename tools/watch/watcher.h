@@ -10,6 +10,7 @@
 #include <filesystem>
 #include <functional>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -38,7 +39,7 @@ class Watcher {
   void run();
 
  private:
-  struct Watched {
+  struct Recorded {
     Session session;
     ProcessEnd end;
     Clock::time_point warned{};  // never: the epoch
@@ -47,7 +48,7 @@ class Watcher {
   void watch_for_recordings(const std::filesystem::path& directory);
   bool take_changes();
   void find();
-  unsigned bury(Watched& watched, const End& end);
+  unsigned bury(Recorded& dead, std::optional<int> wait_status);
   void warn_of_pressure();
   bool wait(int signals);
 
@@ -55,7 +56,7 @@ class Watcher {
   const std::function<void(const std::string&)> tell_;
   const std::string on_oom_exec_;
   PressureTrigger pressure_;
-  std::map<std::filesystem::path, Watched> watched_;
+  std::map<std::filesystem::path, Recorded> recorded_;
   int changes_ = -1;                              // inotify on the directories of recordings
   std::map<int, std::set<std::string>> awaited_;  // names in a watched directory; "": all of them
 };

@@ -290,6 +290,27 @@ TEST_CASE("a killed process is dead, and what it wrote is there") {
   CHECK(Recording{path}.view().count(TableId::nodes) == 1001);
 }
 
+TEST_CASE("a dead process that the kernel did not mark is dead where it would be in sight") {
+  const Scratch scratch;
+  Victim victim{scratch};
+  const std::string path = files_in(scratch.own()).at(0);
+  const auto change = [&](std::size_t offset, u32 value) {
+    std::fstream file{path, std::ios::in | std::ios::out | std::ios::binary};
+    file.seekp(static_cast<std::streamoff>(offset));
+    file.write(reinterpret_cast<const char*>(&value), sizeof value);
+  };
+  const auto pid = static_cast<u32>(Recording{path}.view().header().pid);
+  const u32 counted_in = Recording{path}.view().header().pid_namespace;
+  CHECK(life_in(path) == Life::alive);
+  victim.child.kill();
+  change(offsetof(Header, alive_mutex), pid);
+  CHECK(life_in(path) == Life::dead);
+  change(offsetof(Header, pid_namespace), counted_in + 1);  // of another container
+  CHECK(life_in(path) == Life::alive);
+  change(offsetof(Header, pid_namespace), 0);
+  CHECK(life_in(path) == Life::alive);
+}
+
 TEST_CASE("a zombie is dead") {
   const Scratch scratch;
   Victim victim{scratch};

@@ -1,0 +1,306 @@
+"""Processes that were killed: by the kernel for memory, close to a limit, by somebody else."""
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import time
+import uuid
+from pathlib import Path
+
+import pytest
+
+MIB = 1 << 20
+LIMIT = 64 * MIB
+V1_ROOT = Path("/sys/fs/cgroup/memory")
+ROOT = V1_ROOT if V1_ROOT.is_dir() else Path("/sys/fs/cgroup")
+
+PYTHON = """
+import sys
+def grow():
+    held = []
+    while True:
+        held.append(bytearray(b"x" * (1 << 20)))
+        if len(held) == 24:
+            print("ready", flush=True)
+            sys.stdin.readline()
+grow()
+"""
+
+
+class Cgroup:
+    """A memory cgroup of the test's own, which goes with it."""
+
+    def __init__(self):
+        self.path = ROOT / f"oomrec_test_{uuid.uuid4().hex[:12]}"
+        self.path.mkdir()
+
+    def limit(self, bytes_: int) -> None:
+        v1 = (self.path / "memory.limit_in_bytes").exists()
+        (self.path / ("memory.limit_in_bytes" if v1 else "memory.max")).write_text(str(bytes_))
+        swap = self.path / ("memory.memsw.limit_in_bytes" if v1 else "memory.swap.max")
+        with contextlib.suppress(OSError):  # a kernel without swap accounting
+            swap.write_text(str(bytes_ if v1 else 0))
+
+    def enter(self) -> None:
+        """As preexec_fn: the program to be starts in it."""
+        (self.path / "cgroup.procs").write_text(str(os.getpid()))
+
+    def kills(self) -> int:
+        for name in ("memory.events", "memory.oom_control"):
+            with contextlib.suppress(FileNotFoundError):
+                lines = (self.path / name).read_text().splitlines()
+                return int(next(line.split()[1] for line in lines if line.startswith("oom_kill ")))
+        raise AssertionError("no count of kills")
+
+    def remove(self) -> None:
+        for pid in (self.path / "cgroup.procs").read_text().split():
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(int(pid), signal.SIGKILL)
+        for _ in range(100):
+            with contextlib.suppress(OSError):
+                self.path.rmdir()
+                return
+            time.sleep(0.02)
+
+
+@pytest.fixture
+def cgroup():
+    made = Cgroup()
+    made.limit(LIMIT)
+    yield made
+    made.remove()
+
+
+def words_of(victim, kind: str) -> list:
+    return ["python3", "-c", PYTHON] if kind == "python" else [victim("grows")]
+
+
+def started(runner, words, cgroup=None, **options) -> subprocess.Popen:
+    """A program that holds 24 MiB, has said so, and grows on when it is told."""
+    if cgroup is not None:
+        options["preexec_fn"] = cgroup.enter
+    process = runner.start(*words, stdin=subprocess.PIPE, **options)
+    assert process.stdout.readline() == b"ready\n", process.stderr.read()
+    return process
+
+
+def child_of(process: subprocess.Popen) -> int:
+    (child,) = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+    return int(child)
+
+
+def shown_of(oomrec, run) -> dict:
+    """What show says of the only bundle; its files say the same."""
+    bundle = run.only_bundle()
+    shown = oomrec.json("show", bundle)
+    metadata = json.loads((bundle / "metadata.json").read_text())
+    for key in ("verdict", "outcome", "limit"):
+        assert metadata[key] == shown[key]
+    assert json.loads((bundle / "manifest.json").read_text())["verdict"] == shown["verdict"]["code"]
+    return shown
+
+
+def evidence_of(shown: dict) -> str:
+    return "\n".join(shown["verdict"]["evidence"])
+
+
+def assert_is_oom_kill(shown: dict, kind: str, pid: int) -> None:
+    assert (shown["verdict"]["code"], shown["outcome"]) == ("cgroup_oom_kill", "oom_killed"), shown
+    assert shown["trigger"] == "killed" and shown["process"]["pid"] == pid
+    top = shown["holders"][0]
+    assert top["bytes"] > 24 * MIB
+    names = [frame["function"] for frame in top["stack"]]
+    assert "grow" in names, names
+    if kind == "python":
+        assert next(frame["line"] for frame in top["stack"] if frame["function"] == "grow") == 6
+
+
+@pytest.mark.needs_cgroup_write
+@pytest.mark.parametrize("kind", ["c", "python"])
+def test_the_kernel_killed_it_under_run(oomrec, victim, cgroup, kind):
+    process = started(oomrec, ["run", "--", *words_of(victim, kind)], cgroup)
+    pid = child_of(process)
+    run = oomrec.finish(process, input="go on\n")
+    assert run.exit_code == 137 and cgroup.kills() == 1
+    shown = shown_of(oomrec, run)
+    assert_is_oom_kill(shown, kind, pid)
+    assert "rose from 0 to 1 within 1 s of its end; it was alone there" in evidence_of(shown)
+    assert f"Killed process {pid} " in evidence_of(shown)
+    assert "oom_killed: the kernel killed the program for memory" in oomrec("show").stdout
+
+
+@pytest.mark.needs_cgroup_write
+@pytest.mark.parametrize("kind", ["c", "python"])
+def test_the_kernel_killed_it_and_nobody_waited(preload, oomrec, victim, cgroup, kind):
+    process = started(preload, words_of(victim, kind), cgroup)
+    run = preload.finish(process, input="go on\n")
+    assert run.exit_code == 137 and run.bundles() == []
+    assert oomrec("recover").exit_code == 0
+    shown = shown_of(oomrec, run)
+    assert_is_oom_kill(shown, kind, run.pid)
+    assert f"Killed process {run.pid} " in evidence_of(shown)
+
+
+@pytest.mark.needs_cgroup_write
+def test_without_the_kernel_s_log_the_counter_convicts(oomrec, victim, cgroup):
+    without = {"OOMREC_KERNEL_LOG": "/nowhere"}
+    process = started(oomrec, ["run", "--", victim("grows")], cgroup, env=without)
+    run = oomrec.finish(process, input="go on\n")
+    shown = shown_of(oomrec, run)
+    assert (shown["verdict"]["code"], shown["outcome"]) == ("cgroup_oom_kill", "oom_killed")
+    assert "the kernel's log could not be read" in evidence_of(shown)
+
+
+@pytest.mark.needs_cgroup_write
+def test_a_bundle_is_there_within_a_second_of_the_kill(oomrec, victim, cgroup):
+    process = started(oomrec, ["run", "--", victim("grows")], cgroup)
+    pid = child_of(process)
+    process.stdin.write(b"go on\n")
+    process.stdin.flush()
+    while state_of(pid) not in ("", "Z"):
+        time.sleep(0.001)
+    died = time.monotonic()
+    run = oomrec.finish(process)
+    assert time.monotonic() - died < 1
+    run.only_bundle()
+
+
+def state_of(pid: int) -> str:
+    with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    return ""
+
+
+@pytest.mark.needs_cgroup_write
+def test_a_refusal_before_the_kill_has_its_bundle_completed(oomrec, victim, cgroup):
+    process = oomrec.start(
+        "run", "--", victim("grows"), "refused", stdin=subprocess.PIPE, preexec_fn=cgroup.enter
+    )
+    assert process.stdout.readline() == b"ready\n"
+    run = oomrec.finish(process, input="go on\n")
+    assert run.exit_code == 137
+    shown = shown_of(oomrec, run)
+    assert (shown["verdict"]["code"], shown["outcome"]) == ("cgroup_oom_kill", "oom_killed")
+    assert shown["trigger"] == "allocation_failed" and shown["request"]["size"] > 1 << 46
+    assert "before that, grows asked malloc for 64.0 TiB" in evidence_of(shown)
+
+
+@pytest.mark.needs_cgroup_write
+def test_somebody_else_s_kill_is_not_ours(oomrec, victim, cgroup, preload):
+    """Both are in one cgroup, whose counter rises once; ours is killed by hand a little later."""
+    ours = started(oomrec, ["run", "--", victim("grows")], cgroup)
+    pid = child_of(ours)
+    other = started(preload, [victim("grows")], cgroup, env={"LD_PRELOAD": ""})
+    preload.finish(other, input="go on\n")
+    assert cgroup.kills() == 1 and state_of(pid) == "S"
+    time.sleep(1.2)
+    os.kill(pid, signal.SIGKILL)
+    run = oomrec.finish(ours)
+    shown = shown_of(oomrec, run)
+    assert shown["outcome"] == "signal 9"
+    assert shown["verdict"]["code"] in ("killed_externally", "killed_near_limit"), shown["verdict"]
+    assert "somebody was killed, not known to be this process" in evidence_of(shown)
+
+
+@pytest.mark.needs_cgroup_write
+def test_somebody_else_s_kill_is_not_ours_for_recover(oomrec, victim, cgroup, preload):
+    ours = started(preload, [victim("grows")], cgroup)
+    other = started(preload, [victim("grows")], cgroup, env={"LD_PRELOAD": ""})
+    preload.finish(other, input="go on\n")
+    assert cgroup.kills() == 1 and ours.poll() is None
+    ours.kill()
+    run = preload.finish(ours)
+    assert oomrec("recover").exit_code == 0
+    shown = shown_of(oomrec, run)
+    assert shown["outcome"] == "unknown"
+    assert shown["verdict"]["code"] in ("unknown", "killed_near_limit"), shown["verdict"]
+
+
+@pytest.mark.parametrize(
+    "number, code, words",
+    [
+        (signal.SIGKILL, "killed_externally", "SIGKILL, and not for lack of memory"),
+        (signal.SIGTERM, "killed_externally", "SIGTERM, and not for lack of memory"),
+        (signal.SIGINT, "killed_externally", "SIGINT, and not for lack of memory"),
+        (signal.SIGSEGV, "crashed", "grows crashed with SIGSEGV"),
+        (signal.SIGABRT, "crashed", "grows crashed with SIGABRT"),
+    ],
+)
+def test_a_signal_at_rest_is_not_memory(oomrec, victim, number, code, words):
+    process = started(oomrec, ["run", "--", victim("grows")])
+    os.kill(child_of(process), number)
+    run = oomrec.finish(process)
+    assert run.exit_code == 128 + number
+    shown = shown_of(oomrec, run)
+    assert (shown["verdict"]["code"], shown["outcome"]) == (code, f"signal {number:d}")
+    assert words in shown["verdict"]["summary"]
+    assert shown["limit"]["kind"] == "none"
+
+
+def test_what_nobody_saw_is_unknown(preload, oomrec, victim):
+    process = started(preload, [victim("grows")])
+    process.kill()
+    run = preload.finish(process)
+    assert oomrec("recover").exit_code == 0
+    shown = shown_of(oomrec, run)
+    assert (shown["verdict"]["code"], shown["outcome"]) == ("unknown", "unknown")
+    assert "is gone, nobody saw how; it held 24." in shown["verdict"]["summary"]
+
+
+def test_who_sent_the_signal_is_told(oomrec, victim):
+    process = started(oomrec, ["run", "--", victim("grows")])
+    process.terminate()  # to the launcher, which passes it on
+    run = oomrec.finish(process)
+    assert run.exit_code == 128 + signal.SIGTERM
+    shown = shown_of(oomrec, run)
+    assert shown["verdict"]["code"] == "killed_externally"
+    assert f"the signal came from process {os.getpid()}" in shown["verdict"]["evidence"]
+
+
+def kernel_log_of(path: Path, line: str) -> Path:
+    """A log since the boot, with one line of now."""
+    now = time.clock_gettime_ns(time.CLOCK_MONOTONIC) // 1000
+    path.write_text(f"6,0,0,-;Linux version\n3,1,{now},-;{line}\n")
+    return path
+
+
+@pytest.mark.parametrize(
+    "name, code", [("grows", "system_oom_kill"), ("another", "killed_externally")]
+)
+def test_a_line_of_the_kernel_s_log_must_fit(oomrec, victim, tmp_path, name, code):
+    log = tmp_path / "kernel.log"
+    process = started(oomrec, ["run", "--", victim("grows")], env={"OOMREC_KERNEL_LOG": log})
+    pid = child_of(process)
+    kernel_log_of(
+        log,
+        f"Out of memory: Killed process {pid} ({name}) total-vm:30000kB, anon-rss:25000kB, "
+        "file-rss:1000kB, shmem-rss:0kB, UID:0 pgtables:100kB oom_score_adj:0",
+    )
+    os.kill(pid, signal.SIGKILL)
+    shown = shown_of(oomrec, oomrec.finish(process))
+    assert shown["verdict"]["code"] == code
+    assert shown["outcome"] == ("oom_killed" if code == "system_oom_kill" else "signal 9")
+
+
+def test_a_recording_that_may_not_be_moved_is_explained_as_well(preload, oomrec, victim, tmp_path):
+    log = tmp_path / "kernel.log"
+    process = started(preload, [victim("grows")])
+    process.kill()
+    preload.finish(process)
+    kernel_log_of(log, f"Out of memory: Killed process {process.pid} (grows) total-vm:1kB")
+    (session,) = preload.session_dir.glob("**/*.session")
+    shown = oomrec.json("show", session, env={"OOMREC_KERNEL_LOG": log})
+    assert (shown["verdict"]["code"], shown["outcome"]) == ("system_oom_kill", "oom_killed")
+
+
+def test_a_program_that_ends_by_itself_was_not_killed(oomrec, victim, tmp_path):
+    """Whatever the kernel's log says of one that had its pid."""
+    log = tmp_path / "kernel.log"
+    process = started(
+        oomrec, ["run", "--", victim("grows"), "ends"], env={"OOMREC_KERNEL_LOG": log}
+    )
+    kernel_log_of(log, f"Out of memory: Killed process {child_of(process)} (grows) total-vm:1kB")
+    run = oomrec.finish(process, input="go on\n")
+    assert run.exit_code == 3 and run.bundles() == []

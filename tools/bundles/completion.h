@@ -1,0 +1,17 @@
+// What a bundle's process came to is added to it, once that is known.
+#pragma once
+
+#include <filesystem>
+
+#include "tools/analysis/recording.h"
+#include "tools/deaths/ending.h"
+
+namespace oomrec::tools {
+
+// `related`: the end follows from what the bundle tells; else the process had recovered from that.
+// A kill by the kernel for memory becomes the bundle's verdict, and so does a crash that follows from
+// the bundle's refusal (`crash_told`, if given, becomes true). `recording`: of the same process.
+bool complete_bundle(const std::filesystem::path& bundle, const Recording& recording,
+                     const Ending& ending, bool related, bool* crash_told = nullptr);
+
+}  // namespace oomrec::tools

@@ -1,0 +1,106 @@
+#include "tools/deaths/counters.h"
+
+#include <algorithm>
+#include <array>
+#include <string_view>
+
+#include "recorder/system/files.h"
+#include "recorder/system/text.h"
+#include "tools/text.h"
+
+namespace oomrec::tools {
+namespace {
+
+namespace fs = std::filesystem;
+
+// A file of /proc or of a cgroup; nothing when it cannot be read, or is not all of it.
+std::optional<std::string> text_of(const fs::path& file) {
+  std::string text(std::size_t{64} << 10, '\0');
+  const long bytes = system::read_file(file.c_str(), text.data(), text.size());
+  if (bytes < 0 || static_cast<std::size_t>(bytes) + 1 >= text.size()) return std::nullopt;
+  text.resize(static_cast<std::size_t>(bytes));
+  return text;
+}
+
+std::optional<std::uint64_t> count_in(const fs::path& file, std::string_view name) {
+  const auto text = text_of(file);
+  const std::string_view value = text ? system::field(*text, name) : std::string_view{};
+  return value.empty() ? std::nullopt : std::optional{system::number_in(value)};
+}
+
+std::optional<std::uint64_t> first_count(const fs::path& directory,
+                                         std::initializer_list<const char*> files) {
+  for (const char* const file : files)
+    if (const auto count = count_in(directory / file, "oom_kill ")) return count;
+  return std::nullopt;
+}
+
+// "some avg10=12.34 avg60=…": 1234.
+std::uint32_t hundredths(std::string_view line) {
+  constexpr std::string_view kName = "avg10=";
+  const std::size_t at = line.find(kName);
+  if (at == line.npos) return 0;
+  std::string_view rest;
+  const std::uint64_t whole = system::number_in(line.substr(at + kName.size()), &rest);
+  const std::uint64_t part = rest.starts_with('.') ? system::number_in(rest.substr(1, 2)) : 0;
+  return static_cast<std::uint32_t>(std::min<std::uint64_t>(whole * 100 + part, 10'000));
+}
+
+}  // namespace
+
+MemoryCgroup own_cgroup() {
+  const auto text = text_of(fs::path{system::g_roots.proc} / "self/cgroup");
+  if (!text) return {};
+  std::string_view rest = *text;
+  MemoryCgroup found;
+  bool v1 = false;
+  while (!rest.empty() && !v1) {
+    const std::string_view line = rest.substr(0, rest.find('\n'));
+    rest.remove_prefix(std::min(rest.size(), line.size() + 1));
+    const std::size_t first = line.find(':');
+    const std::size_t second = line.find(':', first + 1);
+    if (second == line.npos) continue;
+    const std::string_view controllers = line.substr(first + 1, second - first - 1);
+    v1 = controllers.find("memory") != controllers.npos;
+    if (v1 || controllers.empty()) found.path = line.substr(second + 1);
+  }
+  // Where that path is not to be seen (a container without a namespace of its own) the mounted root
+  // is what binds.
+  const std::string root = std::string{system::g_roots.cgroup} + (v1 ? "/memory" : "");
+  const fs::path directory = fs::path{root + found.path}.lexically_normal();
+  std::error_code error;
+  const bool seen = found.path.size() > 1 && fs::is_directory(directory, error);
+  found.directory = seen ? directory : fs::path{root};
+  return found;
+}
+
+std::optional<std::uint64_t> oom_kills_in(const fs::path& cgroup) {
+  return first_count(cgroup, {"memory.events.local", "memory.events", "memory.oom_control"});
+}
+
+std::optional<std::uint64_t> oom_kills_below(const fs::path& cgroup) {
+  return first_count(cgroup, {"memory.events", "memory.oom_control"});
+}
+
+std::optional<std::uint64_t> system_oom_kills() {
+  return count_in(fs::path{system::g_roots.proc} / "vmstat", "oom_kill ");
+}
+
+std::optional<std::vector<pid_t>> processes_in(const fs::path& cgroup) {
+  const auto text = text_of(cgroup / "cgroup.procs");
+  if (!text) return std::nullopt;
+  std::vector<pid_t> processes;
+  for (const std::string_view line : split(*text, '\n'))
+    if (!line.empty()) processes.push_back(static_cast<pid_t>(system::number_in(line)));
+  std::sort(processes.begin(), processes.end());
+  return processes;
+}
+
+Pressure pressure_of(const fs::path& cgroup) {
+  auto text = cgroup.empty() ? std::nullopt : text_of(cgroup / "memory.pressure");
+  if (!text) text = text_of(fs::path{system::g_roots.proc} / "pressure/memory");
+  if (!text) return {};
+  return {hundredths(system::field(*text, "some ")), hundredths(system::field(*text, "full "))};
+}
+
+}  // namespace oomrec::tools

@@ -1,0 +1,65 @@
+#include "tools/deaths/ending.h"
+
+#include <sys/wait.h>
+
+#include <algorithm>
+
+#include "recorder/bundle/bundle.h"
+#include "tools/deaths/evidence.h"
+
+namespace oomrec::tools {
+namespace {
+
+Ending exited(int status) {
+  return status == 0 ? Ending{OutcomeKind::recovered, 0} : Ending{OutcomeKind::exited, status};
+}
+
+Ending seen_ending(const session::Header& header, const Watched& watched) {
+  if (watched.wait_status) {
+    const int status = *watched.wait_status;
+    return WIFSIGNALED(status) ? Ending{OutcomeKind::signal, WTERMSIG(status)}
+                               : exited(WEXITSTATUS(status));
+  }
+  const auto state = static_cast<session::State>(header.state.load());
+  const auto crash = static_cast<std::int32_t>(header.crash.signal.load());
+  if (state == session::State::running && crash != 0) return {OutcomeKind::signal, crash};
+  return state == session::State::exited ? exited(header.exit_status) : Ending{};
+}
+
+}  // namespace
+
+std::string Ending::word() const {
+  char buffer[32];
+  return std::string{bundle::outcome_text(outcome, value, buffer)};
+}
+
+Ending ending_of(const session::View& view, const Watched& watched) {
+  const session::Header& header = view.header();
+  Ending ending = seen_ending(header, watched);
+  const bool by_itself =
+      static_cast<session::State>(header.state.load()) != session::State::running ||
+      (watched.wait_status && WIFEXITED(*watched.wait_status));
+  if (by_itself) return ending;
+  ending.killed = true;
+  ending.death = death_of(view, watched);
+  ending.verdict =
+      bundle::verdict_of(view, Trigger::killed, 0, {}, ending.word(), &ending.death).code;
+  if (bundle::is_kernel_kill(ending.verdict)) {
+    ending.outcome = OutcomeKind::oom_killed;
+    ending.value = 0;
+  }
+  return ending;
+}
+
+bool follows(const session::View& view, const Ending& ending, std::uint64_t monotonic_ns) {
+  const session::Header& header = view.header();
+  const bool known_when =
+      (ending.death.flags & session::kDeathWaited) != 0 || ending.death.kernel_line_kind != 0;
+  const std::uint64_t realtime_ns =
+      header.start_realtime_ns + (monotonic_ns - header.start_monotonic_ns);
+  if (known_when) return ending.death.realtime_ns < realtime_ns + kFollowsWithinNs;
+  const std::uint64_t last_sign = std::max(header.last_tick_ns.load(), header.crash.time_ns);
+  return last_sign < monotonic_ns + kFollowsWithinNs;
+}
+
+}  // namespace oomrec::tools

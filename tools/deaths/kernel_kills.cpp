@@ -1,0 +1,219 @@
+#include "tools/deaths/kernel_kills.h"
+
+#include <algorithm>
+#include <optional>
+#include <string_view>
+
+#include "recorder/system/text.h"
+
+namespace oomrec::tools {
+namespace {
+
+using session::KernelLine;
+
+constexpr std::uint64_t kOneKillNs = 5'000'000'000;  // what belongs together is not further apart
+constexpr std::size_t kNameBytes = 15;               // of a task; longer names are cut
+
+// What lies between `before` and the last `after`.
+std::optional<std::string_view> between(std::string_view text, std::string_view before,
+                                        std::string_view after) {
+  const std::size_t from = text.find(before);
+  if (from == text.npos) return std::nullopt;
+  text.remove_prefix(from + before.size());
+  const std::size_t to = text.rfind(after);
+  if (to == text.npos) return std::nullopt;
+  return text.substr(0, to);
+}
+
+std::uint64_t number_after(std::string_view text, std::string_view word) {
+  const std::size_t at = text.find(word);
+  return at == text.npos ? 0 : system::number_in(text.substr(at + word.size()));
+}
+
+// What the kernel says before it names the victim.
+struct Announcement {
+  std::uint64_t realtime_ns = 0;
+  std::uint64_t pid = 0;  // 0: of whomever it names next
+  KernelLine kind = KernelLine::none;
+  std::string limited_cgroup, cgroup;
+};
+
+class Reader {
+ public:
+  std::vector<KernelKill> kills;
+
+  void read(const LogRecord& record) {
+    const std::string_view text = record.text;
+    if (text.starts_with("oom-kill:constraint=")) {
+      read_summary(record);
+    } else if (text.starts_with("Tasks in ")) {
+      read_group(record);
+    } else if (text.starts_with("Task in ")) {
+      read_old_cgroups(record);
+    } else if (text.find("Killed process ") != text.npos) {
+      read_kill(record);
+    } else if (text.find(": Kill process ") != text.npos) {
+      // The line before "Killed process" until 4.20; a child of this one may be killed in its
+      // place.
+      announce(record, 0, kind_of(text));
+    } else if (text.starts_with("oom_reaper: reaped process ")) {
+      read_reaped(record);
+    }
+  }
+
+ private:
+  static KernelLine kind_of(std::string_view text) {
+    if (text.starts_with("Memory cgroup out of memory")) return KernelLine::cgroup;
+    return text.starts_with("Out of memory") ? KernelLine::system : KernelLine::none;
+  }
+
+  bool is_old(const LogRecord& record) const {
+    return announced_.realtime_ns + kOneKillNs < record.realtime_ns;
+  }
+
+  // A second line about the same kill adds to what the first said.
+  void announce(const LogRecord& record, std::uint64_t pid, KernelLine kind) {
+    if (is_old(record)) announced_ = {};
+    announced_.realtime_ns = record.realtime_ns;
+    announced_.pid = pid;
+    announced_.kind = kind;
+  }
+
+  // "oom-kill:constraint=CONSTRAINT_MEMCG,nodemask=(null),cpuset=/,mems_allowed=0,oom_memcg=/x,
+  // task_memcg=/x/y,task=python,pid=123,uid=0", since 4.19.
+  void read_summary(const LogRecord& record) {
+    const std::string_view text = record.text;
+    announced_ = {};
+    const std::size_t pid = text.rfind(",pid=");
+    if (pid == text.npos) return;
+    const bool cgroup = text.find("CONSTRAINT_MEMCG") != text.npos;
+    announce(record, system::number_in(text.substr(pid + 5)),
+             cgroup ? KernelLine::cgroup : KernelLine::system);
+    announced_.limited_cgroup = between(text, "oom_memcg=", ",task_memcg=").value_or("");
+    announced_.cgroup = between(text, "task_memcg=", ",task=").value_or("");
+  }
+
+  // "Tasks in /x are going to be killed due to memory.oom.group set"
+  void read_group(const LogRecord& record) {
+    const auto cgroup = between(record.text, "Tasks in ", " are going to be killed");
+    if (!cgroup) return;
+    announced_ = {};
+    announce(record, 0, KernelLine::cgroup);
+    announced_.limited_cgroup = *cgroup;
+  }
+
+  // "Task in /x/y killed as a result of limit of /x", until 4.18.
+  void read_old_cgroups(const LogRecord& record) {
+    constexpr std::string_view kLimit = " killed as a result of limit of ";
+    const std::string_view text = record.text;
+    const auto cgroup = between(text, "Task in ", kLimit);
+    if (!cgroup) return;
+    announced_ = {};
+    announce(record, 0, KernelLine::cgroup);
+    announced_.cgroup = *cgroup;
+    announced_.limited_cgroup = text.substr(text.rfind(kLimit) + kLimit.size());
+  }
+
+  // "Memory cgroup out of memory: Killed process 123 (python) total-vm:…kB, anon-rss:…kB, …", until
+  // 4.20 without what stands before the colon; in the oldest "Killed process 123, UID 48, (httpd)".
+  void read_kill(const LogRecord& record) {
+    const std::string_view text = record.text;
+    const std::string_view victim = text.substr(text.find("Killed process "));
+    KernelKill kill;
+    kill.realtime_ns = record.realtime_ns;
+    kill.pid = number_after(victim, "Killed process ");
+    kill.name = between(victim, "(", ") ").value_or("");
+    kill.kind = kind_of(text);
+    kill.line = text;
+    for (const std::string_view part : {"anon-rss:", "file-rss:", "shmem-rss:"})
+      kill.rss_bytes += number_after(text, part) * 1024;
+    const bool is_it = announced_.pid == 0 || announced_.pid == kill.pid;
+    if (!is_old(record) && is_it) {
+      if (kill.kind == KernelLine::none) kill.kind = announced_.kind;
+      kill.limited_cgroup = announced_.limited_cgroup;
+      kill.cgroup = announced_.cgroup;
+    }
+    kills.push_back(std::move(kill));
+  }
+
+  // "oom_reaper: reaped process 123 (python), now anon-rss:0kB, …": tells something only where the
+  // line before it is lost.
+  void read_reaped(const LogRecord& record) {
+    KernelKill kill;
+    kill.realtime_ns = record.realtime_ns;
+    kill.pid = number_after(record.text, "reaped process ");
+    kill.name = between(record.text, "(", "), ").value_or("");
+    kill.line = record.text;
+    const bool told = std::any_of(kills.begin(), kills.end(), [&](const KernelKill& earlier) {
+      return earlier.pid == kill.pid && earlier.name == kill.name;
+    });
+    if (!told) kills.push_back(std::move(kill));
+  }
+
+  Announcement announced_;
+};
+
+// `path` as one kernel or container has it, `other` as another: one may lack what is further up.
+bool same_cgroup(std::string_view path, std::string_view other) {
+  if (path.size() <= 1 || other.size() <= 1) return false;
+  return path.size() < other.size() ? other.ends_with(path) : path.ends_with(other);
+}
+
+bool fits_cgroup(const KernelKill& kill, const Sought& sought) {
+  if (!kill.cgroup.empty()) return same_cgroup(kill.cgroup, sought.cgroup);
+  // All of the cgroup at its limit were killed together.
+  return kill.limited_cgroup.size() > 1 && (sought.cgroup == kill.limited_cgroup ||
+                                            sought.cgroup.starts_with(kill.limited_cgroup + '/'));
+}
+
+bool fits_name(const KernelKill& kill, const Sought& sought) {
+  return std::any_of(sought.names.begin(), sought.names.end(), [&](const std::string& name) {
+    return std::string_view{name}.substr(0, kNameBytes) == kill.name;
+  });
+}
+
+bool fits_size(const KernelKill& kill, const Sought& sought) {
+  constexpr std::uint64_t kSlackBytes = std::uint64_t{64} << 20;
+  if (kill.rss_bytes == 0 || sought.rss_bytes == 0) return false;
+  const std::uint64_t most = std::max(sought.rss_bytes, sought.most_bytes);
+  return kill.rss_bytes + kSlackBytes >= sought.rss_bytes &&
+         kill.rss_bytes <= most + most / 4 + kSlackBytes;
+}
+
+bool fits_time(const KernelKill& kill, const Sought& sought) {
+  return sought.from_realtime_ns <= kill.realtime_ns && kill.realtime_ns <= sought.to_realtime_ns;
+}
+
+bool fits(const KernelKill& kill, const Sought& sought) {
+  if (!fits_time(kill, sought)) return false;
+  if (kill.pid == sought.pid) return fits_name(kill, sought) || fits_cgroup(kill, sought);
+  return !sought.pids_agree && fits_cgroup(kill, sought) && fits_name(kill, sought) &&
+         fits_size(kill, sought);
+}
+
+}  // namespace
+
+std::vector<KernelKill> kills_in(const KernelLog& log) {
+  Reader reader;
+  for (const LogRecord& record : log.records) reader.read(record);
+  return std::move(reader.kills);
+}
+
+const KernelKill* kill_of(const std::vector<KernelKill>& kills, const Sought& sought) {
+  const auto found = std::find_if(kills.rbegin(), kills.rend(),
+                                  [&](const KernelKill& kill) { return fits(kill, sought); });
+  return found == kills.rend() ? nullptr : &*found;
+}
+
+bool only_others(const std::vector<KernelKill>& kills, const Sought& sought) {
+  bool others = false;
+  for (const KernelKill& kill : kills) {
+    if (!fits_time(kill, sought)) continue;
+    if (kill.pid == sought.pid) return false;
+    others |=
+        kill.cgroup.empty() || sought.cgroup.empty() || same_cgroup(kill.cgroup, sought.cgroup);
+  }
+  return others;
+}
+
+}  // namespace oomrec::tools

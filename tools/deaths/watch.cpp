@@ -1,0 +1,71 @@
+#include "tools/deaths/watch.h"
+
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "recorder/system/files.h"
+
+namespace oomrec::tools {
+namespace {
+
+constexpr std::uint64_t kAtOnceNs = 1'000'000'000;
+
+bool is_recent(std::uint64_t then_ns, std::uint64_t now_ns) {
+  return then_ns != 0 && now_ns - then_ns <= kAtOnceNs;
+}
+
+}  // namespace
+
+Watch::Watch() {
+  watched_.cgroup = own_cgroup();
+  look();
+  watched_.kills_before = cgroup_.kills;
+  watched_.parent_kills_before = oom_kills_below(watched_.cgroup.directory.parent_path());
+  watched_.system_kills_before = system_.kills;
+}
+
+void Watch::Counter::update(std::optional<std::uint64_t> now, std::uint64_t last_look_ns) {
+  if (kills && now && *now > *kills) rose_after_ns = last_look_ns;
+  if (now) kills = now;
+}
+
+void Watch::look() {
+  cgroup_.update(oom_kills_in(watched_.cgroup.directory), last_look_ns_);
+  system_.update(system_oom_kills(), last_look_ns_);
+  processes_ = processes_in(watched_.cgroup.directory);
+  alone_ = alone_ && processes_ &&
+           std::none_of(processes_->begin(), processes_->end(),
+                        [&](pid_t pid) { return is_other(pid); });
+  last_look_ns_ = system::monotonic_ns();
+}
+
+void Watch::passed_on(int signal, pid_t sender) {
+  passed_signal_ = signal;
+  watched_.sender = sender;
+}
+
+void Watch::reaped_another() { last_reaped_ns_ = system::monotonic_ns(); }
+
+bool Watch::is_other(pid_t pid) const { return pid != program_ && pid != getpid(); }
+
+Watched Watch::ended(int wait_status) {
+  const auto before = processes_;
+  look();
+  const std::uint64_t now = last_look_ns_;
+  const auto is_gone = [&](pid_t pid) {
+    return is_other(pid) && !std::binary_search(processes_->begin(), processes_->end(), pid);
+  };
+  watched_.wait_status = wait_status;
+  if (!WIFSIGNALED(wait_status) || WTERMSIG(wait_status) != passed_signal_) watched_.sender = 0;
+  watched_.pressure = pressure_of(watched_.cgroup.directory);
+  if (!before || !processes_) return watched_;  // who else was there is not known
+  watched_.at_once = is_recent((cgroup_.kills ? cgroup_ : system_).rose_after_ns, now);
+  watched_.others =
+      is_recent(last_reaped_ns_, now) || std::any_of(before->begin(), before->end(), is_gone);
+  watched_.alone = alone_;
+  return watched_;
+}
+
+}  // namespace oomrec::tools

@@ -1,0 +1,63 @@
+// What `oomrec run` sees of the death of its program while others cannot: when a counter of kills
+// rose, and who else was in the cgroup.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "tools/deaths/counters.h"
+
+namespace oomrec::tools {
+
+// All that somebody saw; as it is, nobody did.
+struct Watched {
+  std::optional<int> wait_status;
+  pid_t sender = 0;     // of the signal that ended it, where we passed it on; 0: not known
+  MemoryCgroup cgroup;  // that was watched
+  std::optional<std::uint64_t> kills_before;         // in it, at the start
+  std::optional<std::uint64_t> parent_kills_before;  // in its parent and below
+  std::optional<std::uint64_t> system_kills_before;
+  bool at_once = false;  // the counter rose within 1 s of the death
+  bool alone = false;    // nobody but it and us was in the cgroup whenever we looked
+  bool others = false;   // somebody else's death was seen then
+  Pressure pressure;     // when the death was noticed
+};
+
+// Twice a second a look, and one when the program has ended: some 50 µs each.
+class Watch {
+ public:
+  // Looks for the first time: before the program starts.
+  Watch();
+
+  void started(pid_t program) { program_ = program; }
+  void look();
+  void passed_on(int signal, pid_t sender);
+  void reaped_another();
+
+  Watched ended(int wait_status);
+
+ private:
+  bool is_other(pid_t pid) const;
+
+  // A counter, and between which two looks it rose last.
+  struct Counter {
+    std::optional<std::uint64_t> kills;
+    std::uint64_t rose_after_ns = 0;  // 0: it never did
+    void update(std::optional<std::uint64_t> now, std::uint64_t last_look_ns);
+  };
+
+  Watched watched_;
+  Counter cgroup_, system_;
+  std::optional<std::vector<pid_t>> processes_;
+  pid_t program_ = 0;
+  bool alone_ = true;  // at every look so far
+  std::uint64_t last_look_ns_ = 0;
+  std::uint64_t last_reaped_ns_ = 0;
+  int passed_signal_ = 0;
+};
+
+}  // namespace oomrec::tools
