@@ -4,6 +4,8 @@
 
 #include <cstring>
 
+#include "recorder/limit/injection.h"
+
 namespace oomrec {
 namespace {
 
@@ -89,6 +91,16 @@ struct Parser<OptionType::path> {
   }
 };
 
+template <>
+struct Parser<OptionType::rules> {
+  static bool parse(const char* text, const char*& value) noexcept {
+    limit::InjectionRules rules;
+    const bool understood = limit::parse_rules(text, rules);
+    if (understood) value = text;
+    return understood;
+  }
+};
+
 // The value of "NAME=value" when `entry` begins with `name` and '='; else nullptr.
 const char* value_of(const char* entry, std::string_view name) noexcept {
   return std::strncmp(entry, name.data(), name.size()) == 0 && entry[name.size()] == '='
@@ -151,6 +163,7 @@ std::string_view accepted_by(std::string_view variable) noexcept {
       "0 or 1",
       "a path",
       "off, sampled or exact",
+      "rules such as malloc:nth=1000, mmap:p=0.01,seed=7 or site=train.py:42 (docs/options.md)",
   };
 #define X(field, name, type, fallback, help) \
   if (variable == #name) return kAccepted[static_cast<std::size_t>(OptionType::type)];

@@ -16,6 +16,7 @@ namespace oomrec {
 #define OOMREC_OPTIONS(X) \
   X(limit,            OOMREC_LIMIT,          size,   "",          "refuse allocations beyond SIZE (heap + writable anonymous mappings of one process)") \
   X(limit_as,         OOMREC_LIMIT_AS,       size,   "",          "set RLIMIT_AS to SIZE plus what the recorder itself maps; the kernel enforces it") \
+  X(fail,             OOMREC_FAIL,           rules,  "",          "refuse chosen allocations, to see whether the program survives: malloc:nth=1000, mmap:p=0.01,seed=7, site=train.py:42, site=libfoo!function; several separated by ;") \
   X(mode,             OOMREC_MODE,           mode,   "sampled",   "sampled: every block >= 64 KiB and a sample below; exact: every event; off") \
   X(dump_dir,         OOMREC_DUMP_DIR,       path,   "oom_dumps", "where bundles go; %p pid, %h host, %e program, %t time") \
   X(session_dir,      OOMREC_SESSION_DIR,    path,   "",          "where the recording lives while the program runs (default: /dev/shm, else the temporary directory)") \
@@ -29,12 +30,13 @@ namespace oomrec {
   X(bundle_seconds,   OOMREC_BUNDLE_SECONDS, count,  "5",         "give up writing a bundle after N seconds")
 // clang-format on
 
-enum class OptionType : std::uint8_t { size, count, flag, path, mode };
+enum class OptionType : std::uint8_t { size, count, flag, path, mode, rules };
 
 // Values as the recorder uses them. `text` fields point into the environment block.
 struct Options {
   std::uint64_t limit = 0;
   std::uint64_t limit_as = 0;
+  const char* fail = "";  // understood: recorder/limit/injection.h
   Mode mode = Mode::sampled;
   const char* dump_dir = "oom_dumps";
   bool dump_dir_named = false;  // the user chose it

@@ -35,7 +35,7 @@ void write_request(InHook hook, JsonWriter& json, const Job& job) noexcept {
 }
 
 void write_limit(JsonWriter& json, const Verdict& verdict) noexcept {
-  const bool none = verdict.limit == LimitKind::none;
+  const bool none = verdict.limit == LimitKind::none || counts_things(verdict.limit);
   json.begin_object(true);
   json.key("kind").string(name_of(verdict.limit));
   json.key("bytes");

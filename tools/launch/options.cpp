@@ -62,8 +62,8 @@ struct Misunderstood {
 }
 
 // Variables that are no options, and have a meaning all the same. Without OOMREC_.
-constexpr std::string_view kOtherVariables[] = {"LIBRARY", "INFO", "PROC_ROOT", "SYS_ROOT",
-                                                "CGROUP_ROOT"};
+constexpr std::string_view kOtherVariables[] = {"LIBRARY",  "INFO",        "PROC_ROOT",
+                                                "SYS_ROOT", "CGROUP_ROOT", "SIMULATED"};
 
 }  // namespace
 
@@ -84,6 +84,8 @@ std::string_view OptionRow::value() const {
       return "DIR";
     case OptionType::mode:
       return "MODE";
+    case OptionType::rules:
+      return "RULES";
     case OptionType::flag:
       return standard == "1" ? "0|1" : "";
   }
