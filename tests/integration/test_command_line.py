@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-COMMANDS = ["run", "show", "stats", "tree", "ls", "recover", "dump", "info"]
+COMMANDS = ["run", "show", "stats", "tree", "ls", "recover", "dump", "info", "simulate", "stress"]
 SOURCE = Path(__file__).resolve().parents[2]
 
 

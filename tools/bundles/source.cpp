@@ -84,6 +84,7 @@ Trigger Source::trigger() const {
     const auto at = std::find(kTriggerNames.begin(), kTriggerNames.end(), *word);
     if (at != kTriggerNames.end()) return static_cast<Trigger>(at - kTriggerNames.begin());
   }
+  if (recording->header().simulated != 0) return Trigger::simulated;
   return trigger_of(recording->view());
 }
 
