@@ -5,9 +5,10 @@
 #include "recorder/action.h"
 #include "recorder/bundle/bundle.h"
 #include "recorder/counters.h"
+#include "recorder/evidence.h"
 #include "recorder/hand_over.h"
 #include "recorder/handlers.h"
-#include "recorder/limit/ceilings.h"
+#include "recorder/injection.h"
 #include "recorder/process.h"
 #include "recorder/system/files.h"
 #include "recorder/threads.h"
@@ -20,7 +21,6 @@ using session::g_session;
 
 namespace {
 
-constexpr std::uint64_t kEvidenceNs = 100'000'000;
 constexpr std::uint32_t kKnown = 1024;  // places for known refusals: a power of two
 constexpr std::uint32_t kMostEntries = kKnown / 2;
 
@@ -35,10 +35,6 @@ struct Failures {
   std::uint32_t entries = 0;
   Refusal last;  // should the process end with it
 
-  system::SpinLock evidence_lock;
-  limit::Ceilings evidence;
-  std::uint64_t evidence_ns = 0;
-
   std::atomic<bool> writing{false};  // a bundle
   BundleRate rate;
   std::atomic<bool> open_outcome{false};   // the last bundle's: what becomes of the process
@@ -46,21 +42,19 @@ struct Failures {
 };
 constinit Failures g_failures;
 
-limit::Ceilings evidence(InHook hook, std::uint64_t now, bool fresh) noexcept {
-  const system::SpinGuard guard(g_failures.evidence_lock);
-  if (!guard) return {};
-  if (fresh || g_failures.evidence_ns == 0 || now - g_failures.evidence_ns > kEvidenceNs) {
-    g_failures.evidence = limit::read_ceilings(hook);
-    g_failures.evidence_ns = now;
-  }
-  return g_failures.evidence;
+std::uint8_t flags_of(const Refusal& refusal) noexcept {
+  const unsigned probe = refusal.request.probe ? session::kFailureProbe : 0;
+  const unsigned injected = refusal.request.rule != 0 ? session::kFailureInjected : 0;
+  const unsigned refused = refusal.by_us && injected == 0 ? session::kFailureRefused : 0;
+  return static_cast<std::uint8_t>(probe | injected | refused);
 }
 
 bool same_kind(const Failure& failure, const Refusal& refusal) noexcept {
+  constexpr std::uint8_t kKinds = session::kFailureProbe | session::kFailureInjected;
   return failure.node == refusal.node &&
          failure.api == static_cast<std::uint16_t>(refusal.request.api) &&
          failure.space == static_cast<std::uint8_t>(refusal.request.space) &&
-         ((failure.flags & session::kFailureProbe) != 0) == refusal.request.probe;
+         (failure.flags & kKinds) == (flags_of(refusal) & kKinds);
 }
 
 // The place of this refusal among the known ones: taken, or free for it.
@@ -74,7 +68,10 @@ Known& place_of(const Refusal& refusal) noexcept {
 }
 
 std::uint32_t enter(InHook hook, const Refusal& refusal, bool fresh) noexcept {
-  const limit::Ceilings seen = evidence(hook, refusal.time_ns, fresh);
+  const int error = refusal.by_us ? 0 : refusal.error;
+  const Evidence evidence = read_evidence(hook, refusal.request, error, refusal.time_ns, fresh);
+  const limit::Ceilings& seen = evidence.ceilings;
+  const session::StringId rule = rule_text(hook, refusal.request.rule);
   std::uint32_t entry = 0;
   const bool entered = g_session.failures.append(hook, entry, [&](Failure& failure) noexcept {
     failure.time_ns = refusal.time_ns;
@@ -84,8 +81,7 @@ std::uint32_t enter(InHook hook, const Refusal& refusal, bool fresh) noexcept {
     failure.thread = refusal.thread;
     failure.api = static_cast<std::uint16_t>(refusal.request.api);
     failure.space = static_cast<std::uint8_t>(refusal.request.space);
-    failure.flags = static_cast<std::uint8_t>((refusal.request.probe ? session::kFailureProbe : 0) |
-                                              (refusal.by_us ? session::kFailureRefused : 0));
+    failure.flags = flags_of(refusal);
     failure.error = refusal.error;
     failure.live_bytes =
         refusal.live_bytes < 0 ? 0 : static_cast<std::uint64_t>(refusal.live_bytes);
@@ -101,6 +97,8 @@ std::uint32_t enter(InHook hook, const Refusal& refusal, bool fresh) noexcept {
     failure.cgroup_used_bytes = seen.cgroup_used_bytes;
     failure.cgroup_limit_bytes = seen.cgroup_limit_bytes;
     failure.last_ns.store(refusal.time_ns, std::memory_order_relaxed);
+    failure.counted = evidence.counted;
+    failure.rule = rule;
   });
   if (!entered) drop();
   return entered ? entry : 0;
@@ -227,9 +225,13 @@ bool write_crash(InHook hook, Refusal refusal) noexcept {
   return write_bundle(hook, cause, true);
 }
 
-bundle::Cause cause_of(std::uint32_t entry, bool by_us) noexcept {
+bool refused_by_limit(const Refusal& refusal) noexcept {
+  return (flags_of(refusal) & session::kFailureRefused) != 0;
+}
+
+bundle::Cause cause_of(std::uint32_t entry, bool by_limit) noexcept {
   bundle::Cause cause;
-  cause.trigger = by_us ? Trigger::soft_limit : Trigger::allocation_failed;
+  cause.trigger = by_limit ? Trigger::soft_limit : Trigger::allocation_failed;
   cause.failure = entry;
   return cause;
 }
@@ -275,7 +277,7 @@ void on_failure(InHook hook, const Request& request, int error, bool by_us) noex
     thread->refusal = refusal;
     if (handlers) put_handlers(hook);
   }
-  if (first && !request.probe && entry != 0) write_bundle(hook, cause_of(entry, by_us), false);
+  if (first && !request.probe && entry != 0) write_bundle(hook, cause_of(entry, refused_by_limit(refusal)), false);
   if (!request.probe) act_on_refusal(hook);
   if (thread != nullptr) leave(thread);
 }
@@ -309,7 +311,7 @@ void tell_last_failure(InHook hook, int status) noexcept {
   const bool reported =
       last.entry != 0 && last.entry == g_failures.reported.load(std::memory_order_relaxed);
   last.entry = enter_last(hook, last, told);
-  bundle::Cause cause = cause_of(last.entry, last.by_us);
+  bundle::Cause cause = cause_of(last.entry, refused_by_limit(last));
   cause.outcome = status == 0 ? OutcomeKind::recovered : OutcomeKind::exited;
   cause.outcome_value = status;
   write_bundle(hook, cause, true, reported);
@@ -356,12 +358,11 @@ bool last_failure_told() noexcept {
 
 void forget_failures(InHook) noexcept {
   g_failures.lock.unlock();
-  g_failures.evidence_lock.unlock();
+  forget_evidence();
   g_failures.writing.store(false, std::memory_order_relaxed);
   for (Known& place : g_failures.known) place = {};
   g_failures.entries = 0;
   g_failures.last = {};
-  g_failures.evidence_ns = 0;
   g_failures.rate.forget();
   g_failures.open_outcome.store(false, std::memory_order_relaxed);
   g_failures.reported.store(0, std::memory_order_relaxed);

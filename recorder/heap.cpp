@@ -6,6 +6,7 @@
 // In exact mode small blocks go to the side table and their holders' figures to the thread's own
 // sums: nothing is written that another thread writes, too.
 #include "recorder/counters.h"
+#include "recorder/injection.h"
 #include "recorder/recorder.h"
 #include "recorder/session/writer.h"
 #include "recorder/stack/stack.h"
@@ -177,9 +178,12 @@ ThreadState* thread_for(InHook hook, std::uint64_t bytes) noexcept {
 
 void note_block_distance(std::uint32_t shift) noexcept { g_state.small_blocks.start(shift); }
 
-bool admits(InHook hook, Space, std::uint64_t bytes) noexcept {
-  if (g_state.limit.bytes() == 0 || phase() == Phase::off) return true;
-  return g_state.limit.admits(live_bytes(current_thread(hook)), bytes);
+bool admits(InHook hook, Request& request, std::uint64_t counted_bytes) noexcept {
+  if (!g_state.may_refuse.load(std::memory_order_relaxed) || phase() == Phase::off) return true;
+  request.rule = refusing_rule(hook, request);
+  if (request.rule != 0) return false;
+  return counted_bytes == 0 ||
+         g_state.limit.admits(live_bytes(current_thread(hook)), counted_bytes);
 }
 
 void on_allocate(InHook hook, const Block& block) noexcept {

@@ -4,6 +4,8 @@
 
 #include <cstring>
 
+#include "recorder/limit/injection.h"
+
 namespace oomrec {
 namespace {
 
@@ -122,6 +124,16 @@ struct Parser<OptionType::path> {
 template <>
 struct Parser<OptionType::command> : Parser<OptionType::path> {};
 
+template <>
+struct Parser<OptionType::rules> {
+  static bool parse(const char* text, const char*& value) noexcept {
+    limit::InjectionRules rules;
+    const bool understood = limit::parse_rules(text, rules);
+    if (understood) value = text;
+    return understood;
+  }
+};
+
 // The value of "NAME=value" when `entry` begins with `name` and '='; else nullptr.
 const char* value_of(const char* entry, std::string_view name) noexcept {
   return std::strncmp(entry, name.data(), name.size()) == 0 && entry[name.size()] == '='
@@ -188,6 +200,7 @@ std::string_view accepted_by(std::string_view variable) noexcept {
       "off, sampled or exact",
       "a command for sh",
       "continue, exit=N (N up to 255) or abort",
+      "rules such as malloc:nth=1000, mmap:p=0.01,seed=7 or site=train.py:42 (docs/options.md)",
   };
 #define X(field, name, type, fallback, help) \
   if (variable == #name) return kAccepted[static_cast<std::size_t>(OptionType::type)];

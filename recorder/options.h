@@ -16,6 +16,7 @@ namespace oomrec {
 #define OOMREC_OPTIONS(X) \
   X(limit,            OOMREC_LIMIT,          size,   "",          "refuse allocations beyond SIZE (heap + writable anonymous mappings of one process)") \
   X(limit_as,         OOMREC_LIMIT_AS,       size,   "",          "set RLIMIT_AS to SIZE plus what the recorder itself maps; the kernel enforces it") \
+  X(fail,             OOMREC_FAIL,           rules,  "",          "refuse chosen allocations, to see whether the program survives: malloc:nth=1000, mmap:p=0.01,seed=7, site=train.py:42, site=libfoo!function; several separated by ;") \
   X(mode,             OOMREC_MODE,           mode,   "sampled",   "sampled: every block >= 64 KiB and a sample below; exact: every event; off") \
   X(warn,             OOMREC_WARN,           percent,"95",        "write a bundle when memory reaches PERCENT of a limit that kills (a cgroup's), before the kill; where it is given, of --limit and RLIMIT_AS as well; and when the program thrashes; 0: never") \
   X(dump_dir,         OOMREC_DUMP_DIR,       path,   "oom_dumps", "where bundles go; %p pid, %h host, %e program, %t time") \
@@ -32,7 +33,17 @@ namespace oomrec {
   X(on_oom,           OOMREC_ON_OOM,         action, "continue",  "and then: continue, exit=N (at once, no exit handlers) or abort")
 // clang-format on
 
-enum class OptionType : std::uint8_t { size, count, percent, flag, path, mode, command, action };
+enum class OptionType : std::uint8_t {
+  size,
+  count,
+  percent,
+  flag,
+  path,
+  mode,
+  command,
+  action,
+  rules,
+};
 
 // What becomes of the program at its first refusal.
 enum class OnOom : std::uint8_t { go_on, exit, abort };
@@ -45,6 +56,7 @@ struct OomAction {
 struct Options {
   std::uint64_t limit = 0;
   std::uint64_t limit_as = 0;
+  const char* fail = "";  // understood: recorder/limit/injection.h
   Mode mode = Mode::sampled;
   std::uint64_t warn = 95;
   bool warn_named = false;  // the user chose it

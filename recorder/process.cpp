@@ -16,6 +16,7 @@
 #include "recorder/crash.h"
 #include "recorder/failures.h"
 #include "recorder/handlers.h"
+#include "recorder/injection.h"
 #include "recorder/near_limit.h"
 #include "recorder/recorder.h"
 #include "recorder/stack/stack.h"
@@ -43,6 +44,7 @@ struct Process {
   char dump_directory[kPathBytes];
   char session_directory[kPathBytes];
   bool python_raw_malloc;
+  bool simulated;
   std::uint64_t limit_as_bytes;  // as set; 0: not set
   std::uint64_t limit_as_own_bytes;
 };
@@ -165,6 +167,7 @@ bool open_session(InHook hook, bool child) noexcept {
 
   session::Header& header = g_session.header();
   header.python.raw_malloc = g_process.python_raw_malloc;
+  header.simulated = g_process.simulated;
   describe_limits();
   g_state.start_ns = header.start_monotonic_ns;
   expand_dump_directory();
@@ -209,8 +212,10 @@ bool start(const Options& options) noexcept {
   if (options.mode == Mode::off) return false;
   system::read_roots(environ);
   g_state.pid = system::process_id();
-  g_state.limit.set(options.limit);
+  start_injection(options.fail);
+  set_limit(hook, options.limit);
   g_process.python_raw_malloc = variable(environ, "PYTHONMALLOC").substr(0, 6) == "malloc";
+  g_process.simulated = variable(environ, "OOMREC_SIMULATED") == "1";
   make_absolute(options.dump_dir, g_process.dump_pattern);
   if (options.session_dir[0] != '\0')
     make_absolute(options.session_dir, g_process.session_directory);
@@ -269,6 +274,7 @@ void on_fork_child(InHook hook) noexcept {
     const live::RangeChange maps = g_state.ranges.detach(hook);
     count_unlaned(Space::map, {maps.added_bytes, maps.added_count, 0, maps.added_bytes, 0});
   }
+  restart_injection();
   g_state.waiting_bytes.store(0, std::memory_order_relaxed);
   g_state.beginning.store(false, std::memory_order_relaxed);
   g_state.inherited_holder = 0;

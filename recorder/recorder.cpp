@@ -25,6 +25,7 @@ void on_child_status(InHook hook, int pid, int wait_status) noexcept {
 
 void set_limit(InHook, std::uint64_t bytes) noexcept {
   g_state.limit.set(bytes);
+  g_state.may_refuse.store(bytes != 0 || injects(), std::memory_order_relaxed);
   if (phase() == Phase::active)
     g_session.header().soft_limit_bytes.store(bytes, std::memory_order_relaxed);
 }

@@ -28,7 +28,8 @@ struct Request {
   Space space;
   Api api;
   std::uint64_t bytes;
-  bool probe = false;  // the caller has a plan B: recorded and counted, no bundle
+  bool probe = false;     // the caller has a plan B: recorded and counted, no bundle
+  std::uint8_t rule = 0;  // of --fail, that refuses it (admits() finds it), from 1
 };
 
 // A mapping as the program asked for it and the kernel gave it.
@@ -73,9 +74,10 @@ void on_child_status(InHook, int pid, int wait_status) noexcept;
 // larger than half of that (4 or 5: session/layout.h). Makes exact recording of small blocks cheap.
 void note_block_distance(std::uint32_t shift) noexcept;
 
-// False: the request would pass the soft limit and must be refused with ENOMEM. Called before the
-// real function, for heap and for mappings that count.
-bool admits(InHook, Space, std::uint64_t bytes) noexcept;
+// False: the request would pass the soft limit, or a rule of --fail speaks of it, and it must be
+// refused with ENOMEM. Called before the real function. `counted_bytes`: what it would add to what
+// the limit counts.
+bool admits(InHook, Request&, std::uint64_t counted_bytes) noexcept;
 
 void on_allocate(InHook, const Block&) noexcept;
 
@@ -117,8 +119,8 @@ std::uint64_t counted_by_remap(InHook, std::uint64_t old_address, std::uint64_t 
 
 // --- Failures -----------------------------------------------------------------------------------
 
-// Records that `request` was refused with `error` (an errno); `by_us`: by the soft limit. May write
-// a bundle and report on stderr; returns within the bundle's time bound.
+// Records that `request` was refused with `error` (an errno); `by_us`: admits() did. May write a
+// bundle and report on stderr; returns within the bundle's time bound.
 void on_failure(InHook, const Request&, int error, bool by_us) noexcept;
 
 // oomrec_dump(): a bundle now. True when it was written.
@@ -127,6 +129,19 @@ bool dump(InHook, std::string_view reason) noexcept;
 void set_limit(InHook, std::uint64_t bytes) noexcept;
 void push_context(InHook, std::string_view text) noexcept;
 void pop_context(InHook) noexcept;
+
+// --- Refusals on purpose (--fail) ---------------------------------------------------------------
+
+// Whether there are any rules, and whether one is for `operator new`.
+bool injects() noexcept;
+bool injects_into_new() noexcept;
+
+// This thread's next request of the heap is made by an `operator new`.
+void announce_new() noexcept;
+// The same request again: an `operator new` that a rule refused is made once more, by a library.
+void refuse_new_again() noexcept;
+// On this thread: what the shim itself asks of the loader is never refused.
+void pause_injection(bool paused) noexcept;
 
 // --- Threads, modules, sandboxes ----------------------------------------------------------------
 

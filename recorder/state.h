@@ -61,6 +61,7 @@ struct State {
   }
 
   limit::SoftLimit limit;
+  std::atomic<bool> may_refuse{false};  // there is a limit, or a rule of --fail
 
   Options options;
   std::uint64_t budget_bytes = 0;

@@ -7,6 +7,7 @@
 
 #include "recorder/counters.h"
 #include "recorder/hand_over.h"
+#include "recorder/injection.h"
 #include "recorder/recorder.h"
 #include "recorder/session/view.h"
 #include "recorder/system/files.h"
@@ -130,7 +131,7 @@ ThreadState* find_thread(InHook hook) noexcept {
 
 bool is_quick() noexcept {
   constexpr std::int64_t kFarBytes = 1 << 20;
-  if (exact() || phase() != Phase::active) return false;
+  if (exact() || phase() != Phase::active || injects_into_heap()) return false;
   const auto limit = static_cast<std::int64_t>(g_state.limit.bytes());
   return limit <= 0 || live_bytes(nullptr) < limit - kFarBytes;
 }

@@ -32,8 +32,10 @@ namespace oomrec {
   X(cgroup_oom_kill) X(system_oom_kill) X(killed_near_limit) X(terminated_under_pressure) \
   X(killed_externally) X(memory_pressure)
 
-// What refused, or would have refused next.
-#define OOMREC_LIMIT_KINDS(X) X(none) X(soft) X(rlimit_as) X(rlimit_data) X(cgroup) X(device)
+// What refused, or would have refused next. From rlimit_nproc to max_map_count: counts_things().
+#define OOMREC_LIMIT_KINDS(X) \
+  X(none) X(soft) X(rlimit_as) X(rlimit_data) X(cgroup) X(device) X(commit) \
+  X(rlimit_nproc) X(pids) X(threads_max) X(pid_max) X(max_map_count)
 
 #define OOMREC_MODES(X) X(off) X(sampled) X(exact)
 
@@ -84,6 +86,11 @@ constexpr std::string_view name_of(Api v) noexcept { return name_of(kApiNames, v
 // The space that calls of a function change; for those that change none, the heap.
 constexpr Space space_of(Api api) noexcept {
   return api >= Api::mmap && api <= Api::shmdt ? Space::map : Space::heap;
+}
+
+// A limit on tasks or mappings, not on bytes.
+constexpr bool counts_things(LimitKind kind) noexcept {
+  return kind >= LimitKind::rlimit_nproc && kind <= LimitKind::max_map_count;
 }
 
 inline constexpr std::size_t kSpaceCount = kSpaceNames.size();

@@ -52,8 +52,10 @@ void* observe_reallocation(Api api, void* block, std::uint64_t bytes, Real real)
     return moved;
   }
   const std::uint64_t old_usable = usable_bytes(block);
-  if (bytes > old_usable && !recorder::admits(scope.in_hook(), Space::heap, bytes - old_usable)) {
-    report_refusal(scope.in_hook(), api, bytes, true);
+  const std::uint64_t growth = bytes > old_usable ? bytes - old_usable : 0;
+  recorder::Request request{Space::heap, api, bytes};
+  if (!recorder::admits(scope.in_hook(), request, growth)) {
+    report_refusal(scope.in_hook(), request, true);
     errno = ENOMEM;
     return nullptr;
   }
@@ -67,7 +69,7 @@ void* observe_reallocation(Api api, void* block, std::uint64_t bytes, Real real)
         {Space::heap, api, reinterpret_cast<std::uint64_t>(moved), bytes, usable_bytes(moved)});
   } else if (bytes != 0) {
     recorder::restore(scope.in_hook(), Space::heap, released);
-    report_refusal(scope.in_hook(), api, bytes, false);
+    report_refusal(scope.in_hook(), request, false);
   }
   return moved;
 }

@@ -47,7 +47,7 @@ const void* library_of(const void* function) noexcept;
 void report_pending_new() noexcept;
 
 // A refused request of the heap, unless the `operator new` around it has reported it already.
-void report_refusal(InHook, Api, std::uint64_t bytes, bool by_us) noexcept;
+void report_refusal(InHook, const recorder::Request&, bool by_us) noexcept;
 
 // The same outside of a scope.
 [[gnu::cold]] void report_unforeseen_refusal(Api, std::uint64_t bytes) noexcept;
@@ -88,8 +88,9 @@ template <class Real, class Failed>
       recorder::count_allocate(Space::heap, bytes, usable_bytes(block));
     return block;
   }
-  if (!recorder::admits(scope.in_hook(), Space::heap, bytes)) {
-    report_refusal(scope.in_hook(), api, bytes, true);
+  recorder::Request request{Space::heap, api, bytes};
+  if (!recorder::admits(scope.in_hook(), request, bytes)) {
+    report_refusal(scope.in_hook(), request, true);
     errno = ENOMEM;
     return nullptr;
   }
@@ -100,7 +101,7 @@ template <class Real, class Failed>
         scope.in_hook(),
         {Space::heap, api, reinterpret_cast<std::uint64_t>(block), bytes, usable_bytes(block)});
   } else if (bytes != 0 && failed()) {  // malloc(0) may return NULL and mean success
-    report_refusal(scope.in_hook(), api, bytes, false);
+    report_refusal(scope.in_hook(), request, false);
   }
   return block;
 }

@@ -35,12 +35,12 @@ std::uint64_t whole_pages(std::uint64_t bytes) noexcept {
 //   real       the call
 //   refused    its result when it fails
 template <class Result, class Counted, class Real, class Made>
-Result observe_mapping(const recorder::Request& request, Result refused, Counted counted, Real real,
+Result observe_mapping(recorder::Request request, Result refused, Counted counted, Real real,
                        Made made) noexcept {
   const HookScope scope{HookState::kernel};
   if (!scope.outermost() || is_part_of_new(request.bytes)) return real();
   const std::uint64_t more = counted(scope.in_hook());
-  if (more != 0 && !recorder::admits(scope.in_hook(), Space::map, more)) {
+  if (!recorder::admits(scope.in_hook(), request, more)) {
     recorder::on_failure(scope.in_hook(), request, ENOMEM, true);
     errno = ENOMEM;
     return refused;

@@ -2,6 +2,7 @@
 //
 // Three cases, decided once at start:
 //   on malloc   libstdc++'s: it calls our malloc, which records. The hook is a jump.
+//               Where a rule of --fail names operator_new, it is announced to malloc's hook.
 //   own         jemalloc, tcmalloc and mimalloc bring their own, which never calls malloc:
 //               recorded here.
 //   missing     a C program that loads C++ libraries privately (python): ours is malloc, and only
@@ -47,7 +48,7 @@ namespace {
   X(_ZdaPvSt11align_val_tRKSt9nothrow_t, (void* block, size_t aligned, const void* nothrow), (block, aligned, nothrow))
 // clang-format on
 
-enum class Kind : std::uint8_t { unknown, missing, on_malloc, own };
+enum class Kind : std::uint8_t { unknown, missing, on_malloc, announced, own };
 
 template <class Function>
 struct Operator {
@@ -92,6 +93,12 @@ void look_up(Operator<Function>& entry, const char* symbol, const void* allocato
     entry.kind = library_of(found) == allocator ? Kind::own : Kind::on_malloc;
 }
 
+void announce_all_new() noexcept {
+#define X(symbol, ...) g_operators.symbol.kind = Kind::announced;
+  OOMREC_NEW_OPERATORS(X)
+#undef X
+}
+
 // At need before the constructor has run: nothing is watched then, so the kinds do not matter yet.
 template <class Function>
 void look_up_early(Operator<Function>& entry, const char* symbol) noexcept {
@@ -106,11 +113,12 @@ std::uint64_t enter_own_new(std::uint64_t bytes) noexcept {
   report_pending_new();
   const HookScope scope;
   if (!scope.outermost()) return bytes;
-  if (recorder::admits(scope.in_hook(), Space::heap, bytes)) {
+  recorder::Request request{Space::heap, Api::operator_new, bytes};
+  if (recorder::admits(scope.in_hook(), request, bytes)) {
     t_pending = {bytes, true, false};
     return bytes;
   }
-  recorder::on_failure(scope.in_hook(), {Space::heap, Api::operator_new, bytes}, ENOMEM, true);
+  recorder::on_failure(scope.in_hook(), request, ENOMEM, true);
   t_pending.made_impossible = true;
   return kImpossible;  // which it refuses in its own way: new-handler, exception
 }
@@ -146,15 +154,20 @@ void* library_operator(const void* caller, const char* symbol) noexcept {
   Dl_info info;
   const char* const candidates[] = {::dladdr(caller, &info) != 0 ? info.dli_fname : nullptr,
                                     "libstdc++.so.6", "libc++.so.1"};
+  recorder::pause_injection(true);
+  void* operator_new = nullptr;
   for (const char* const name : candidates) {
     void* const library = name != nullptr ? ::dlopen(name, RTLD_LAZY | RTLD_NOLOAD) : nullptr;
     if (library == nullptr) continue;
     void* const found = ::dlsym(library, symbol);
     g_next.dlclose(library);
-    if (found != nullptr && library_of(found) != library_of(&g_operators)) return found;
+    if (found == nullptr || library_of(found) == library_of(&g_operators)) continue;
+    operator_new = found;
+    break;
   }
-  g_next.dlerror();
-  return nullptr;
+  if (operator_new == nullptr) g_next.dlerror();
+  recorder::pause_injection(false);
+  return operator_new;
 }
 
 }  // namespace
@@ -173,18 +186,19 @@ bool is_part_of_new(std::uint64_t bytes) noexcept {
   return t_pending.under_way || (t_pending.made_impossible && bytes > kImpossible / 2);
 }
 
-void report_refusal(InHook hook, Api api, std::uint64_t bytes, bool by_us) noexcept {
-  if (t_reported.bytes != 0 && bytes - t_reported.bytes <= t_reported.alignment) {
+void report_refusal(InHook hook, const recorder::Request& request, bool by_us) noexcept {
+  if (t_reported.bytes != 0 && request.bytes - t_reported.bytes <= t_reported.alignment) {
     t_reported = {};
     return;
   }
+  if (t_pending.made_impossible && request.bytes == kImpossible) return;  // its handler tries again
   const KeepErrno keep;
-  recorder::on_failure(hook, {Space::heap, api, bytes}, ENOMEM, by_us);
+  recorder::on_failure(hook, request, ENOMEM, by_us);
 }
 
 void report_unforeseen_refusal(Api api, std::uint64_t bytes) noexcept {
   const HookScope scope;
-  report_refusal(scope.in_hook(), api, bytes, false);
+  report_refusal(scope.in_hook(), {Space::heap, api, bytes}, false);
 }
 
 bool start_operator_new(const void* allocator) noexcept {
@@ -194,7 +208,10 @@ bool start_operator_new(const void* allocator) noexcept {
 #undef X
   g_next.dlerror();
   const auto& plain = g_operators._Znwm;
-  if (plain.kind == Kind::on_malloc) return false;
+  if (plain.kind == Kind::on_malloc) {
+    if (recorder::injects_into_new()) announce_all_new();
+    return false;
+  }
   g_entered_unwatched = false;
   if (plain.kind == Kind::own) g_next.free(plain.next(1));
   if (g_entered_unwatched) return false;  // it stands on the malloc beside it
@@ -214,6 +231,10 @@ using oomrec::shim::Kind;
     auto& entry = g_operators.symbol;                                                           \
     if (entry.kind == Kind::unknown) oomrec::shim::look_up_early(entry, #symbol);               \
     if (entry.kind == Kind::on_malloc) return entry.next arguments;                             \
+    if (entry.kind == Kind::announced) {                                                        \
+      oomrec::recorder::announce_new();                                                         \
+      return entry.next arguments;                                                              \
+    }                                                                                           \
     if (entry.kind == Kind::own) {                                                              \
       const size_t asked = n;                                                                   \
       n = oomrec::shim::enter_own_new(n);                                                       \
@@ -225,6 +246,7 @@ using oomrec::shim::Kind;
     void* const library = oomrec::shim::library_operator(__builtin_return_address(0), #symbol); \
     if (library == nullptr) return nullptr;                                                     \
     oomrec::shim::t_reported = {n, alignment};                                                  \
+    oomrec::recorder::refuse_new_again();                                                       \
     void* const block = reinterpret_cast<void*(*)parameters>(library) arguments;                \
     oomrec::shim::t_reported = {};                                                              \
     return block;                                                                               \

@@ -35,12 +35,28 @@ void report_failure(Api api, std::uint64_t bytes, int error) noexcept {
   recorder::on_failure(scope.in_hook(), {Space::map, api, bytes}, error, false);
 }
 
+// Whether a rule of --fail wants no thread or process here: then it is recorded, and the answer is
+// EAGAIN.
+bool is_refused_by_rule(Api api, std::uint64_t bytes) noexcept {
+  const HookScope scope;
+  if (!scope.outermost()) return false;
+  const KeepErrno keep;
+  recorder::Request request{Space::map, api, bytes};
+  if (recorder::admits(scope.in_hook(), request, 0)) return false;
+  recorder::on_failure(scope.in_hook(), request, EAGAIN, true);
+  return true;
+}
+
 void begin_child() noexcept {
   const HookScope scope;
   recorder::on_fork_child(scope.in_hook());
 }
 
 pid_t observe_fork(pid_t (*real)()) noexcept {
+  if (recorder::injects() && is_refused_by_rule(Api::fork, 0)) {
+    errno = EAGAIN;
+    return -1;
+  }
   const pid_t child = real();
   if (child == 0)
     begin_child();
@@ -162,6 +178,8 @@ OOMREC_HOOK(int, waitid, (int kind, unsigned id, siginfo_t* info, int options)) 
 OOMREC_HOOK(int, pthread_create,
             (pthread_t * thread, const pthread_attr_t* attributes, void* (*start)(void*),
              void* argument)) {
+  if (recorder::injects() && is_refused_by_rule(Api::pthread_create, stack_bytes(attributes)))
+    return EAGAIN;
   const int errno_before = errno;
   errno = 0;
   const int result = g_next.pthread_create(thread, attributes, start, argument);

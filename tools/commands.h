@@ -21,6 +21,8 @@ int recover_command(const Words& words);
 int watch_command(const Words& words);
 int dump_command(const Words& words);
 int info_command(const Words& words);
+int simulate_command(const Words& words);
+int stress_command(const Words& words);
 
 struct Command {
   std::string_view name;
@@ -38,6 +40,8 @@ inline constexpr Command kCommands[] = {
     {"watch", watch_command, "make bundles of what dies, as a service"},
     {"dump", dump_command, "write a bundle of a running process, unnoticed by it"},
     {"info", info_command, "is a program recorded, and if not, why"},
+    {"simulate", simulate_command, "make a verdict happen in a small process, and show its bundle"},
+    {"stress", stress_command, "allocate in steps under a cap, recorded"},
 };
 
 constexpr int code(Exit exit) { return static_cast<int>(exit); }

@@ -10,11 +10,13 @@
 
 namespace oomrec::tools {
 
-// Exit codes of every command but `run`, and those that `run` has of its own (as env and timeout).
+// Exit codes of every command but `run`, one of `stress`, and those that `run` has of its own (as
+// env and timeout).
 enum class Exit : int {
   shown = 0,
   nothing_found = 1,
   bad_input = 2,
+  stress_refused = 3,
   run_failed = 125,
   run_not_executable = 126,
   run_not_found = 127,

@@ -32,8 +32,8 @@ void print_usage() {
       "  oomrec show                        # the newest bundle in ./oom_dumps\n"
       "  oomrec tree --space heap\n"
       "\n"
-      "exit codes: 0 shown, 1 nothing found, 2 bad input; `run` has its program's (oomrec run "
-      "--help)\n"
+      "exit codes: 0 shown, 1 nothing found, 2 bad input; `run` has its program's, `stress` one "
+      "more\n"
       "`oomrec COMMAND --help` tells the rest.\n");
 }
 
@@ -69,8 +69,9 @@ int dispatch(Words words, std::string& name) {
   words.erase(words.begin());
   int exit_code = 0;
   const auto work = [&] { exit_code = command.function(words); };
-  // `run` starts its program as it was started itself, and sees to its own work afterwards.
-  if (command.function == run_command) {
+  // What starts a program starts it as it was started itself, and sees to its own work afterwards.
+  if (command.function == run_command || command.function == simulate_command ||
+      command.function == stress_command) {
     work();
   } else {
     on_large_stack(work);

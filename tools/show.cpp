@@ -159,8 +159,9 @@ class Page {
       fmt::print("  none that explains it\n");
       return;
     }
-    fmt::print("  {}: {} of {} in use\n", name_of(verdict.limit),
-               size_text(verdict.limit_used_bytes), size_text(verdict.limit_bytes));
+    const auto figure = counts_things(verdict.limit) ? count_text : size_text;
+    fmt::print("  {}: {} of {} in use\n", name_of(verdict.limit), figure(verdict.limit_used_bytes),
+               figure(verdict.limit_bytes));
   }
 
   void print_spaces() const {
@@ -279,7 +280,7 @@ Json verdict_json(const bundle::Verdict& verdict) {
 }
 
 Json limit_json(const bundle::Verdict& verdict) {
-  const bool none = verdict.limit == LimitKind::none;
+  const bool none = verdict.limit == LimitKind::none || counts_things(verdict.limit);
   return {{"kind", name_of(verdict.limit)},
           {"bytes", none ? Json(nullptr) : Json(verdict.limit_bytes)},
           {"used", none ? Json(nullptr) : Json(verdict.limit_used_bytes)}};

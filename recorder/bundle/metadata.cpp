@@ -75,7 +75,7 @@ void write_verdict(JsonWriter& json, const Verdict& verdict) noexcept {
 }
 
 void write_limit(JsonWriter& json, const Verdict& verdict) noexcept {
-  const bool none = verdict.limit == LimitKind::none;
+  const bool none = verdict.limit == LimitKind::none || counts_things(verdict.limit);
   json.begin_object(true);
   json.key("kind").string(name_of(verdict.limit));
   json.key("bytes");

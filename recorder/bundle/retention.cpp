@@ -13,12 +13,13 @@ namespace oomrec::bundle {
 namespace {
 
 constexpr VerdictCode kNotMemory[] = {VerdictCode::simulated, VerdictCode::requested,
-                                      VerdictCode::unknown, VerdictCode::crashed,
-                                      VerdictCode::killed_externally};
+                                      VerdictCode::injected,  VerdictCode::unknown,
+                                      VerdictCode::crashed,   VerdictCode::killed_externally};
 constexpr std::size_t kPart = sizeof(Workspace{}.json) / 4;
 
 // Of a kill nobody may know more than what the process held: that is all there will ever be of it.
 bool tells_of_memory(std::string_view verdict, std::string_view reason) noexcept {
+  if (reason == name_of(Trigger::simulated)) return false;
   if (reason == name_of(Trigger::killed)) return true;
   for (const VerdictCode code : kNotMemory)
     if (verdict == name_of(code)) return false;

@@ -16,7 +16,7 @@ void explain_trigger(Verdict& verdict, Trigger trigger, std::string_view reason)
     reason.empty() ? summary.add("; nothing was refused") : summary.add(": ").add(reason);
   } else if (trigger == Trigger::simulated) {
     verdict.code = VerdictCode::simulated;
-    summary.add("a refusal was simulated");
+    summary.add("nothing was refused");
   } else {
     summary.add("no refused request is on record");
   }
@@ -33,6 +33,10 @@ void explain_kill(Verdict& verdict, const session::View& view, const session::De
     add_line(verdict, [&](Text& line) { line.add("before that, ").add(refusal); });
 }
 
+bool has_ended(std::string_view outcome) noexcept {
+  return !outcome.empty() && outcome != name_of(OutcomeKind::running);
+}
+
 }  // namespace
 
 void explain(Verdict& verdict, const session::View& view, Trigger trigger, std::uint32_t index,
@@ -45,14 +49,15 @@ void explain(Verdict& verdict, const session::View& view, Trigger trigger, std::
   session::Failure failure{};
   const session::Death& death = found != nullptr ? *found : view.header().death;
   const session::Health& health = seen != nullptr ? *seen : view.header().health;
-  const bool asked_for = trigger == Trigger::request || trigger == Trigger::simulated;
-  const bool refused =
-      !asked_for && index != 0 && view.read(session::TableId::failures, index, failure);
+  const bool simulated = trigger == Trigger::simulated;
+  const bool refused = trigger != Trigger::request && index != 0 &&
+                       view.read(session::TableId::failures, index, failure);
   const session::Crash& crash = view.header().crash;
   const bool explained_by_crash =
       crash.signal.load(std::memory_order_acquire) != 0 &&
       (trigger == Trigger::crash || trigger == Trigger::killed ||
        (refused && crash.failure == index && follows_refusal(view.header())));
+  if (simulated) add_line(verdict, [](Text& line) { line.add("simulated by `oomrec simulate`"); });
   if (refused && !explained_by_crash) explain_refusal(verdict, view, failure);
   if (explained_by_crash) {
     explain_crash(verdict, view);
@@ -60,11 +65,11 @@ void explain(Verdict& verdict, const session::View& view, Trigger trigger, std::
     explain_near_limit(verdict, view, health);
   } else if (trigger == Trigger::pressure) {
     explain_pressure(verdict, view, health);
-  } else if (!asked_for && killed_by_kernel(view, death, outcome)) {
+  } else if (trigger != Trigger::request && killed_by_kernel(view, death, outcome)) {
     explain_kill(verdict, view, death, outcome);
   } else if (refused) {
     return;
-  } else if (trigger == Trigger::killed) {
+  } else if (trigger == Trigger::killed || (simulated && has_ended(outcome))) {
     explain_death(verdict, view, death, outcome);
   } else {
     explain_trigger(verdict, trigger, reason);

@@ -1,5 +1,10 @@
-// A refused request: the first that explains it wins. A limit in force that live + request exceeds,
-// then a request larger than there is, then a lack that no limit explains.
+// A refused request: the first that explains it wins. A limit on bytes in force that live + request
+// exceeds, then a request larger than there is, then a limit that counts tasks, mappings or
+// promised memory, then a lack that no limit explains. Of a refused thread, process or library the
+// code says which it was, whatever refused it.
+#include <cerrno>
+#include <span>
+
 #include "recorder/bundle/frames.h"
 #include "recorder/bundle/text.h"
 #include "recorder/bundle/verdict_parts.h"
@@ -27,7 +32,6 @@ std::uint64_t mapped_bytes(const Failure& failure) noexcept {
 
 // One ceiling as it stood at the refusal.
 struct Ceiling {
-  VerdictCode code;
   LimitKind kind;
   std::string_view name;
   std::string_view measure;  // what `used` counts
@@ -36,7 +40,20 @@ struct Ceiling {
   std::uint64_t request;
   bool hit;
   std::uint64_t for_recorder = 0;  // what --limit-as added for the recorder's own memory
+
+  bool in_force() const noexcept { return limit != 0 && limit != kUnlimited; }
+  void add_figure(Text& text, std::uint64_t figure) const noexcept {
+    counts_things(kind) ? text.count(figure) : text.size(figure);
+  }
 };
+
+// A ceiling that counts: `used` 0 says that it is not known.
+Ceiling counted(LimitKind kind, std::string_view name, std::string_view measure,
+                std::uint64_t limit, std::uint64_t used, std::uint64_t request) noexcept {
+  if (used == 0) limit = kUnlimited;
+  const bool hit = limit != kUnlimited && add(used, request) > limit;
+  return {kind, name, measure, limit, used, request, hit};
+}
 
 bool exceeded(std::uint64_t limit, std::uint64_t used, std::uint64_t request) noexcept {
   return limit != 0 && limit != kUnlimited && add(used, request) > limit;
@@ -44,8 +61,12 @@ bool exceeded(std::uint64_t limit, std::uint64_t used, std::uint64_t request) no
 
 void add_evidence(Verdict& verdict, const Ceiling& ceiling) noexcept {
   add_line(verdict, [&](Text& line) {
-    line.add(ceiling.measure).add(' ').size(ceiling.used).add(" + request ").size(ceiling.request);
-    line.add(ceiling.hit ? " > " : " <= ").add(ceiling.name).add(' ').size(ceiling.limit);
+    line.add(ceiling.measure).add(' ');
+    ceiling.add_figure(line, ceiling.used);
+    line.add(" + request ");
+    ceiling.add_figure(line, ceiling.request);
+    line.add(ceiling.hit ? " > " : " <= ").add(ceiling.name).add(' ');
+    ceiling.add_figure(line, ceiling.limit);
   });
 }
 
@@ -72,8 +93,7 @@ void begin_summary(Text& summary, const session::View& view, const Failure& fail
   summary.add(" and was refused: ");
 }
 
-void explain_size(Verdict& verdict, Text& summary, const Failure& failure) noexcept {
-  verdict.code = VerdictCode::request_too_large;
+void explain_size(Text& summary, const Failure& failure) noexcept {
   const std::uint64_t memory = add(failure.ram_bytes, failure.swap_bytes);
   if (failure.bytes >= kAddressSpaceBytes) {
     summary.add("no address space is that large");
@@ -82,10 +102,10 @@ void explain_size(Verdict& verdict, Text& summary, const Failure& failure) noexc
   }
 }
 
-void explain_failure(Verdict& verdict, Text& summary, const Failure& failure) noexcept {
-  verdict.code = VerdictCode::allocation_failed;
+void explain_failure(Text& summary, const Failure& failure) noexcept {
   const std::string_view error = error_name(failure.error);
-  summary.add("the system had none left for it (");
+  summary.add(failure.error == EAGAIN ? "no limit that can be seen from here explains it ("
+                                      : "the system had none left for it (");
   summary.add(error.empty() ? "unknown error" : error);
   if (failure.rss_bytes != 0) summary.add(", resident ").size(failure.rss_bytes);
   summary.add(')');
@@ -107,48 +127,158 @@ void add_background(Verdict& verdict, const Failure& failure) noexcept {
   }
 }
 
+bool is_too_large(const Failure& failure) noexcept {
+  return failure.bytes >= kAddressSpaceBytes ||
+         (failure.ram_bytes != 0 && failure.bytes > add(failure.ram_bytes, failure.swap_bytes));
+}
+
+bool is_task(const Failure& failure) noexcept {
+  const Api api = static_cast<Api>(failure.api);
+  return api == Api::pthread_create || api == Api::fork || api == Api::posix_spawn;
+}
+
+// What was refused, where that says more than what refused it; else `otherwise`.
+VerdictCode code_of(const Failure& failure, VerdictCode otherwise) noexcept {
+  switch (static_cast<Api>(failure.api)) {
+    case Api::pthread_create:
+      return VerdictCode::thread_creation_failed;
+    case Api::fork:
+    case Api::posix_spawn:
+      return VerdictCode::fork_failed;
+    case Api::dlopen:
+      return VerdictCode::mapping_failed;
+    default:
+      return otherwise;
+  }
+}
+
+// The code of a lack that no limit on bytes explains.
+VerdictCode code_without_ceiling(const Failure& failure) noexcept {
+  return static_cast<Space>(failure.space) == Space::map ? VerdictCode::mapping_failed
+                                                         : VerdictCode::allocation_failed;
+}
+
+VerdictCode code_of_ceiling(const Failure& failure, LimitKind kind) noexcept {
+  switch (kind) {
+    case LimitKind::soft:
+      return VerdictCode::soft_limit;
+    case LimitKind::rlimit_data:
+      return VerdictCode::data_limit;
+    case LimitKind::rlimit_as:
+      return VerdictCode::address_space_limit;
+    default:
+      return code_without_ceiling(failure);
+  }
+}
+
+void explain_ceiling(Verdict& verdict, Text& summary, const Failure& failure,
+                     const Ceiling& hit) noexcept {
+  verdict.code = code_of(failure, code_of_ceiling(failure, hit.kind));
+  verdict.limit = hit.kind;
+  verdict.limit_bytes = hit.limit;
+  verdict.limit_used_bytes = hit.used;
+  // Whoever holds the rest is not to blame.
+  const bool alone = !counts_things(hit.kind) && failure.bytes > hit.limit;
+  summary.add(alone ? "that is more than " : "").add(hit.name).add(" of ");
+  hit.add_figure(summary, hit.limit - hit.for_recorder);
+  if (hit.for_recorder != 0) summary.add(" plus ").size(hit.for_recorder).add(" for the recorder");
+  summary.add(alone ? " (" : hit.hit ? " is reached (" : " is the only one that explains it (");
+  summary.add(hit.measure).add(' ');
+  hit.add_figure(summary, hit.used);
+  summary.add(')');
+}
+
+// The first of the ceilings that is hit; all that are in force are evidence.
+const Ceiling* first_hit(Verdict& verdict, std::span<const Ceiling> ceilings) noexcept {
+  const Ceiling* hit = nullptr;
+  for (const Ceiling& ceiling : ceilings) {
+    if (ceiling.in_force() || ceiling.hit) add_evidence(verdict, ceiling);
+    if (hit == nullptr && ceiling.hit) hit = &ceiling;
+  }
+  return hit;
+}
+
+// A rule of --fail.
+void explain_injection(Verdict& verdict, Text& summary, const session::View& view,
+                       const Failure& failure) noexcept {
+  const std::string_view rule = view.string(failure.rule);
+  verdict.code = VerdictCode::injected;
+  summary.add("--fail asked for that");
+  add_line(verdict, [&](Text& line) {
+    line.add("the rule ").add(rule).add(" of --fail (OOMREC_FAIL) refused it; there was no lack");
+  });
+}
+
+// EAGAIN: a limit of tasks. RLIMIT_NPROC counts all tasks of the user, and only those of this
+// process are known: it is what is left when no other limit is reached.
+void explain_tasks(Verdict& verdict, Text& summary, const Failure& failure) noexcept {
+  const session::CountedLimits& at = failure.counted;
+  const Ceiling ceilings[] = {
+      counted(LimitKind::pids, "the cgroup's limit of tasks (pids.max)", "tasks",
+              at.cgroup_tasks_limit, at.cgroup_tasks, 1),
+      counted(LimitKind::threads_max, "the machine's limit of tasks (kernel.threads-max)",
+              "the machine's tasks", at.threads_max, at.machine_tasks, 1),
+      counted(LimitKind::rlimit_nproc, "the user's limit of tasks (RLIMIT_NPROC)",
+              "tasks of this process alone", at.own_tasks_limit, at.own_tasks, 1),
+      counted(LimitKind::pid_max, "the machine's numbers for tasks (kernel.pid_max less 300)",
+              "the machine's tasks", at.pid_max, at.machine_tasks, 1),
+  };
+  const Ceiling* hit = first_hit(verdict, ceilings);
+  if (hit == nullptr && ceilings[2].in_force()) hit = &ceilings[2];
+  if (hit != nullptr) return explain_ceiling(verdict, summary, failure, *hit);
+  verdict.code = code_of(failure, code_without_ceiling(failure));
+  explain_failure(summary, failure);
+}
+
+// ENOMEM, and no limit on bytes is reached.
+void explain_lack(Verdict& verdict, Text& summary, const Failure& failure,
+                  const Ceiling& address_space) noexcept {
+  const session::CountedLimits& at = failure.counted;
+  const Ceiling ceilings[] = {
+      counted(LimitKind::commit, "the machine's CommitLimit (vm.overcommit_memory 2)",
+              "Committed_AS", at.commit_limit_bytes, at.committed_bytes, mapped_bytes(failure)),
+      counted(LimitKind::max_map_count, "the limit of mappings (vm.max_map_count)", "mappings",
+              at.max_mappings, at.mappings, 1),
+  };
+  const Ceiling* hit = first_hit(verdict, ceilings);
+  // How large a library is that did not fit, only the loader knows.
+  const bool size_unknown = static_cast<Api>(failure.api) == Api::dlopen;
+  if (hit == nullptr && size_unknown && address_space.in_force()) hit = &address_space;
+  if (hit != nullptr) return explain_ceiling(verdict, summary, failure, *hit);
+  verdict.code = code_of(failure, code_without_ceiling(failure));
+  explain_failure(summary, failure);
+}
+
 }  // namespace
 
 void explain_refusal(Verdict& verdict, const session::View& view, const Failure& failure) noexcept {
   const std::uint64_t mapped = mapped_bytes(failure);
   const bool refused_by_us = (failure.flags & session::kFailureRefused) != 0;
   const Ceiling ceilings[] = {
-      {VerdictCode::soft_limit, LimitKind::soft, "the soft limit", "live", failure.soft_limit_bytes,
-       failure.live_bytes, failure.bytes,
+      {LimitKind::soft, "the soft limit", "live", failure.soft_limit_bytes, failure.live_bytes,
+       failure.bytes,
        refused_by_us || exceeded(failure.soft_limit_bytes, failure.live_bytes, failure.bytes)},
-      {VerdictCode::data_limit, LimitKind::rlimit_data, "the data limit (RLIMIT_DATA)", "data",
-       failure.rlimit_data_bytes, failure.data_bytes, mapped,
-       exceeded(failure.rlimit_data_bytes, failure.data_bytes, mapped)},
-      {VerdictCode::address_space_limit, LimitKind::rlimit_as,
-       "the address space limit (RLIMIT_AS)", "in use", failure.rlimit_as_bytes, failure.vm_bytes,
-       mapped, exceeded(failure.rlimit_as_bytes, failure.vm_bytes, mapped),
+      {LimitKind::rlimit_data, "the data limit (RLIMIT_DATA)", "data", failure.rlimit_data_bytes,
+       failure.data_bytes, mapped, exceeded(failure.rlimit_data_bytes, failure.data_bytes, mapped)},
+      {LimitKind::rlimit_as, "the address space limit (RLIMIT_AS)", "in use",
+       failure.rlimit_as_bytes, failure.vm_bytes, mapped,
+       exceeded(failure.rlimit_as_bytes, failure.vm_bytes, mapped),
        for_recorder(view, failure.rlimit_as_bytes)},
   };
 
   Text summary{verdict.summary};
   begin_summary(summary, view, failure);
-  const Ceiling* hit = nullptr;
-  for (const Ceiling& ceiling : ceilings) {
-    if (ceiling.limit != 0 && ceiling.limit != kUnlimited) add_evidence(verdict, ceiling);
-    if (hit == nullptr && ceiling.hit) hit = &ceiling;
-  }
-  if (hit != nullptr) {
-    verdict.code = hit->code;
-    verdict.limit = hit->kind;
-    verdict.limit_bytes = hit->limit;
-    verdict.limit_used_bytes = hit->used;
-    const bool alone = failure.bytes > hit->limit;  // whoever holds the rest is not to blame
-    summary.add(alone ? "that is more than " : "").add(hit->name).add(" of ");
-    summary.size(hit->limit - hit->for_recorder);
-    if (hit->for_recorder != 0)
-      summary.add(" plus ").size(hit->for_recorder).add(" for the recorder");
-    summary.add(alone ? " (" : " is reached (").add(hit->measure).add(' ').size(hit->used).add(')');
-  } else if (failure.bytes >= kAddressSpaceBytes ||
-             (failure.ram_bytes != 0 &&
-              failure.bytes > add(failure.ram_bytes, failure.swap_bytes))) {
-    explain_size(verdict, summary, failure);
+  if ((failure.flags & session::kFailureInjected) != 0) {
+    explain_injection(verdict, summary, view, failure);
+  } else if (failure.error == EAGAIN && is_task(failure)) {
+    explain_tasks(verdict, summary, failure);
+  } else if (const Ceiling* const hit = first_hit(verdict, ceilings)) {
+    explain_ceiling(verdict, summary, failure, *hit);
+  } else if (is_too_large(failure)) {
+    verdict.code = code_of(failure, VerdictCode::request_too_large);
+    explain_size(summary, failure);
   } else {
-    explain_failure(verdict, summary, failure);
+    explain_lack(verdict, summary, failure, ceilings[2]);
   }
   add_background(verdict, failure);
 }

@@ -63,6 +63,13 @@ int publish(int dump_directory, Job& job, std::uint64_t began_ns) noexcept {
   return result;
 }
 
+// What `oomrec simulate` made happen is marked as such, whoever writes it down.
+Cause marked(Cause cause, const session::View& view) noexcept {
+  if (view.problem() == session::Problem::none && view.header().simulated != 0)
+    cause.trigger = Trigger::simulated;
+  return cause;
+}
+
 }  // namespace
 
 int create_file(Job& job, const char* name) noexcept {
@@ -117,9 +124,10 @@ Space space_of(const Job& job) noexcept {
   return known ? static_cast<Space>(failure.space) : Space::heap;
 }
 
-Result write(InHook hook, const session::View& view, const Cause& cause,
+Result write(InHook hook, const session::View& view, const Cause& given,
              const Destination& destination, Workspace& work, int& error,
              const Progress& progress) noexcept {
+  const Cause cause = marked(given, view);
   const std::uint64_t began_ns = sys::monotonic_ns();
   Job job{view, cause, work, destination.max_total_bytes,
           cause.realtime_ns != 0 ? cause.realtime_ns : sys::realtime_ns()};

@@ -5,6 +5,7 @@
 
 #include <string_view>
 
+#include "recorder/limit/cgroup.h"
 #include "recorder/session/layout.h"
 #include "recorder/system/files.h"
 #include "recorder/system/syscalls.h"
@@ -16,22 +17,18 @@ namespace {
 using session::kUnlimited;
 using system::Text;
 
-// v1 has no word for "no limit" but the largest multiple of a page.
-constexpr std::uint64_t kHugeBytes = std::uint64_t{1} << 60;
-constexpr std::size_t kPathBytes = 384;
+constexpr std::size_t kPathBytes = kCgroupPathBytes;
 
 // What differs between the two versions of the memory controller.
 struct Controller {
-  const char* directory;  // below the root of cgroups
   const char* limit_file;
   const char* usage_file;
   std::string_view inactive;  // line of memory.stat, with its hierarchy
   const char* events_file;    // has a line "oom_kill N"
 };
-constexpr Controller kV1 = {"/memory", "/memory.limit_in_bytes", "/memory.usage_in_bytes",
+constexpr Controller kV1 = {"/memory.limit_in_bytes", "/memory.usage_in_bytes",
                             "total_inactive_file ", "/memory.oom_control"};
-constexpr Controller kV2 = {"", "/memory.max", "/memory.current", "inactive_file ",
-                            "/memory.events"};
+constexpr Controller kV2 = {"/memory.max", "/memory.current", "inactive_file ", "/memory.events"};
 
 std::uint64_t rlimit_bytes(int resource) noexcept {
   rlimit64 limits{};
@@ -41,19 +38,6 @@ std::uint64_t rlimit_bytes(int resource) noexcept {
 
 // Each with a buffer, so none may be inlined into another: a hook uses little stack.
 
-// A number, or "max". False: no such file.
-[[gnu::noinline]] bool read_number(const char* directory, const char* file,
-                                   std::uint64_t& value) noexcept {
-  char path[kPathBytes];
-  Text name(path);
-  name << directory << file;
-  char text[64];
-  if (name.truncated() || system::read_file(path, text, sizeof(text)) <= 0) return false;
-  value = text[0] == 'm' ? kUnlimited : system::number_in(text);
-  if (value >= kHugeBytes) value = kUnlimited;
-  return true;
-}
-
 [[gnu::noinline]] std::uint64_t inactive_bytes(const char* directory,
                                                const Controller& controller) noexcept {
   char path[kPathBytes];
@@ -62,28 +46,6 @@ std::uint64_t rlimit_bytes(int resource) noexcept {
   char text[1408];  // total_inactive_file is among the last of v1's 36 lines, near its byte 1,000
   if (name.truncated() || system::read_file(path, text, sizeof(text)) <= 0) return 0;
   return system::number_in(system::field(text, controller.inactive));
-}
-
-// The process' cgroup: "…:memory:PATH" in v1, "0::PATH" in v2. Points into `text`.
-std::string_view own_path(std::string_view text, bool& v1) noexcept {
-  std::string_view unified;
-  v1 = false;
-  while (!text.empty()) {
-    const std::string_view line = text.substr(0, text.find('\n'));
-    text.remove_prefix(line.size() < text.size() ? line.size() + 1 : line.size());
-    const std::size_t first = line.find(':');
-    const std::size_t second = first == line.npos ? line.npos : line.find(':', first + 1);
-    if (second == line.npos) continue;
-    const std::string_view controllers = line.substr(first + 1, second - first - 1);
-    const std::string_view path = line.substr(second + 1);
-    if (controllers.empty()) unified = path;
-    // "memory", also in a list such as "cpu,memory"; no other controller's name contains it.
-    if (controllers.find("memory") != controllers.npos) {
-      v1 = true;
-      return path;
-    }
-  }
-  return unified;
 }
 
 }  // namespace
@@ -100,49 +62,34 @@ std::string_view own_path(std::string_view text, bool& v1) noexcept {
   out.data_bytes = bytes("VmData:");
 }
 
-[[gnu::noinline]] void read_cgroup(InHook, Ceilings& out, CgroupPlace* place) noexcept {
-  char path[kPathBytes], text[1408];
-  Text(path) << system::g_roots.proc << "/self/cgroup";
-  if (system::read_file(path, text, sizeof(text)) <= 0) return;
-  bool v1 = false;
-  const std::string_view own = own_path(text, v1);
-  const Controller& controller = v1 ? kV1 : kV2;
+[[gnu::noinline]] void read_cgroup(InHook hook, Ceilings& out, CgroupPlace* place) noexcept {
+  if (place != nullptr) *place = {};
+  CgroupPath cgroup{hook, "memory", kV1.usage_file, kV2.usage_file,
+                    place != nullptr ? &place->named : nullptr};
+  if (!cgroup.known()) return;
+  const Controller& controller = cgroup.is_v1() ? kV1 : kV2;
   if (place != nullptr) {
-    *place = {};
-    place->v1 = v1;
-    Text(place->named) << own;
+    place->v1 = cgroup.is_v1();
+    Text(place->own) << cgroup.directory();
   }
-
-  Text directory(path);
-  directory << system::g_roots.cgroup << controller.directory;
-  const std::size_t root_bytes = directory.size();
-  std::uint64_t limit = 0;
-  if (own.size() > 1) directory << own;
-  if (directory.truncated() || !read_number(path, controller.usage_file, limit))
-    path[root_bytes] = '\0';
-  if (place != nullptr) Text(place->own) << path;
-
-  for (std::size_t end = std::string_view{path}.size();;) {
+  do {
+    std::uint64_t limit = 0;
     std::uint64_t used = 0;
-    if (read_number(path, controller.limit_file, limit) &&
+    if (cgroup.read(controller.limit_file, limit) &&
         (out.cgroup_limit_bytes == 0 || limit < out.cgroup_limit_bytes) &&
-        read_number(path, controller.usage_file, used)) {
-      const std::uint64_t inactive = inactive_bytes(path, controller);
+        cgroup.read(controller.usage_file, used)) {
+      const std::uint64_t inactive = inactive_bytes(cgroup.directory(), controller);
       out.cgroup_limit_bytes = limit;
       out.cgroup_used_bytes = used > inactive ? used - inactive : 0;
-      if (place != nullptr) Text(place->limiting) << path;
+      if (place != nullptr) Text(place->limiting) << cgroup.directory();
     }
-    if (end <= root_bytes) break;
-    while (end > root_bytes && path[end - 1] != '/') --end;  // to the parent
-    if (end > root_bytes) --end;
-    path[end] = '\0';
-  }
+  } while (cgroup.climb());
 }
 
 bool read_cgroup_usage(InHook, const CgroupPlace& place, std::uint64_t& used_bytes) noexcept {
   const Controller& controller = place.v1 ? kV1 : kV2;
   std::uint64_t used = 0;
-  if (place.limiting[0] == '\0' || !read_number(place.limiting, controller.usage_file, used))
+  if (place.limiting[0] == '\0' || !read_cgroup_number(place.limiting, controller.usage_file, used))
     return false;
   const std::uint64_t inactive = inactive_bytes(place.limiting, controller);
   used_bytes = used > inactive ? used - inactive : 0;

@@ -230,6 +230,25 @@ static_assert(sizeof(Slot) == 16);
 
 // --- Failures -----------------------------------------------------------------------------------
 
+// Limits on tasks, mappings and promised memory, as they stood at a refusal that one of them may
+// explain. A limit is known where what it counts is not 0; kUnlimited: there is none.
+struct CountedLimits {
+  // After EAGAIN.
+  u64 own_tasks;        // threads of this process
+  u64 own_tasks_limit;  // RLIMIT_NPROC, of all the user's tasks; kUnlimited where it does not bind
+  u64 cgroup_tasks;     // of the cgroup on the way to the root that has least room
+  u64 cgroup_tasks_limit;  // pids.max
+  u64 machine_tasks;
+  u64 threads_max;
+  u64 pid_max;  // numbers that there are for tasks
+  // After ENOMEM.
+  u64 committed_bytes;     // Committed_AS
+  u64 commit_limit_bytes;  // kUnlimited unless vm.overcommit_memory is 2
+  u64 mappings;
+  u64 max_mappings;  // vm.max_map_count
+};
+static_assert(sizeof(CountedLimits) == 88 && offsetof(CountedLimits, committed_bytes) == 56);
+
 // A refused request with everything the verdict needs. Written once; only the words marked change.
 struct Failure {
   u64 time_ns;
@@ -256,13 +275,18 @@ struct Failure {
   Atomic<u32> repeats;  // further refusals at the same stack
   Atomic<u32> bundle;   // number in the process of the bundle that tells it; 0: none yet
   Atomic<u64> last_ns;  // time of the latest repeat
+  CountedLimits counted;
+  StringId rule;  // of --fail, that refused it; 0: none did
+  u32 reserved;
 };
 inline constexpr u64 kUnlimited = ~u64{0};
-inline constexpr u8 kFailureProbe = 1;    // the caller has a plan B: no bundle
-inline constexpr u8 kFailureRefused = 2;  // the recorder refused (soft limit), not the system
+inline constexpr u8 kFailureProbe = 1;     // the caller has a plan B: no bundle
+inline constexpr u8 kFailureRefused = 2;   // the recorder refused (soft limit), not the system
+inline constexpr u8 kFailureInjected = 4;  // the user asked for this refusal (--fail)
 static_assert(offsetof(Failure, node) == 24 && offsetof(Failure, error) == 36 &&
               offsetof(Failure, live_bytes) == 40 && offsetof(Failure, cgroup_limit_bytes) == 120 &&
-              offsetof(Failure, repeats) == 128 && sizeof(Failure) == 144);
+              offsetof(Failure, repeats) == 128 && offsetof(Failure, counted) == 144 &&
+              offsetof(Failure, rule) == 232 && sizeof(Failure) == 240);
 
 // --- Names of things ----------------------------------------------------------------------------
 
@@ -515,7 +539,7 @@ struct Header {
   Crash crash;
   Death death;
   Atomic<u32> acted;  // 1: the command of --on-oom-exec has been run
-  u32 reserved_end;
+  u32 simulated;      // 1: `oomrec simulate` made this process fail
 };
 static_assert(offsetof(Header, used_bytes) == 24 && offsetof(Header, alive_mutex) == 40 &&
               offsetof(Header, pid) == 104 && offsetof(Header, boot_id) == 120 &&

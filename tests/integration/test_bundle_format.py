@@ -65,6 +65,17 @@ def test_the_listing_follows_its_schema(preload, oomrec):
     check("ls", oomrec.json("ls"))
 
 
+def test_every_verdict_follows_the_schemas(oomrec):
+    kinds = [row["kind"] for row in oomrec.json("simulate", "--list")["kinds"]]
+    assert len(kinds) >= 9
+    for kind in kinds:
+        bundle = Path(oomrec.json("simulate", kind)["bundle"])
+        for name in ("manifest", "metadata"):
+            check(name, json.loads((bundle / f"{name}.json").read_text()))
+        check("show", oomrec.json("show", bundle))
+    check("ls", oomrec.json("ls"))
+
+
 def test_figures_agree_between_the_files(preload):
     bundle = run_out_of_memory(preload).only_bundle()
     manifest, metadata, events = (

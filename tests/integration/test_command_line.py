@@ -8,7 +8,9 @@ from pathlib import Path
 
 import pytest
 
-COMMANDS = ["run", "show", "stats", "tree", "ls", "recover", "watch", "dump", "info"]
+COMMANDS = [
+    "run", "show", "stats", "tree", "ls", "recover", "watch", "dump", "info", "simulate", "stress",
+]  # fmt: skip
 SOURCE = Path(__file__).resolve().parents[2]
 
 

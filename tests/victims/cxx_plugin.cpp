@@ -32,3 +32,15 @@ extern "C" int refused_aligned_new(std::size_t n) {
 extern "C" int refused_nothrow_new(std::size_t n) {
   return ::operator new(n, std::nothrow) == nullptr;
 }
+
+// Whether a new that has no handler to ask throws.
+extern "C" int throwing_new(std::size_t n) {
+  std::set_new_handler(nullptr);
+  try {
+    char* volatile block = new char[n];
+    delete[] block;
+    return 0;
+  } catch (const std::bad_alloc&) {
+    return 1;
+  }
+}

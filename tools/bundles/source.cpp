@@ -83,8 +83,9 @@ Source open_source(const std::string& argument, std::shared_ptr<const CacheDirec
 }
 
 Trigger Source::trigger() const {
-  const auto stored = trigger_in(metadata);
-  return stored ? *stored : trigger_of(recording->view());
+  if (const auto stored = trigger_in(metadata)) return *stored;
+  if (recording->header().simulated != 0) return Trigger::simulated;
+  return trigger_of(recording->view());
 }
 
 std::string Source::outcome() const {

@@ -63,7 +63,8 @@ struct Misunderstood {
 
 // Variables that are no options, and have a meaning all the same. Without OOMREC_.
 constexpr std::string_view kOtherVariables[] = {"LIBRARY",  "INFO",        "PROC_ROOT",
-                                                "SYS_ROOT", "CGROUP_ROOT", "KERNEL_LOG"};
+                                                "SYS_ROOT", "CGROUP_ROOT", "KERNEL_LOG",
+                                                "SIMULATED"};
 
 }  // namespace
 
@@ -90,6 +91,8 @@ std::string_view OptionRow::value() const {
       return "COMMAND";
     case OptionType::action:
       return "ACTION";
+    case OptionType::rules:
+      return "RULES";
     case OptionType::flag:
       return standard == "1" ? "0|1" : "";
   }

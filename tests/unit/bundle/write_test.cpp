@@ -239,8 +239,10 @@ TEST_CASE("the first ceiling that explains a refusal is the verdict") {
     f.error = 12;
     const Verdict verdict = verdict_of(session.view(), Trigger::allocation_failed, session.failure);
     CHECK(name_of(verdict.code) == name_of(row.code));
-    CHECK(name_of(verdict_of(session.view(), Trigger::simulated, session.failure).code) ==
-          "simulated");
+    const Verdict simulated = verdict_of(session.view(), Trigger::simulated, session.failure);
+    CHECK(name_of(simulated.code) == name_of(row.code));
+    CHECK(std::string{simulated.evidence[0]} == "simulated by `oomrec simulate`");
+    CHECK(name_of(verdict_of(session.view(), Trigger::simulated, 0).code) == "simulated");
     CHECK(name_of(verdict_of(session.view(), Trigger::request, 0).code) == "requested");
   }
 }

@@ -24,6 +24,11 @@ void refuse(std::uint32_t stack, std::uint64_t bytes, bool probe = false, Api ap
   recorder::on_failure(kHook, {Space::heap, api, bytes, probe}, ENOMEM, false);
 }
 
+bool admits(std::uint64_t bytes) {
+  recorder::Request request{Space::heap, Api::malloc, bytes};
+  return recorder::admits(kHook, request, bytes);
+}
+
 struct Fixture {
   Fixture() {
     need(Mode::sampled);
@@ -154,8 +159,8 @@ TEST_CASE("the soft limit refuses, lets small ones through afterwards, and says 
   Fixture f;
   recorder::set_limit(kHook, 100 << 20);
   allocate(0x7000'0000, 90 << 20);
-  CHECK(recorder::admits(kHook, Space::heap, 5 << 20));
-  CHECK_FALSE(recorder::admits(kHook, Space::heap, 11 << 20));
+  CHECK(admits(5 << 20));
+  CHECK_FALSE(admits(11 << 20));
   t_stack = 30;
   recorder::on_failure(kHook, {Space::heap, Api::malloc, 11 << 20}, ENOMEM, true);
   CHECK(f.entry(0).flags == session::kFailureRefused);
@@ -163,10 +168,10 @@ TEST_CASE("the soft limit refuses, lets small ones through afterwards, and says 
   CHECK(f.entry(0).live_bytes >= 90 << 20);
   CHECK(g_bundles.last.trigger == Trigger::soft_limit);
   allocate(0x7800'0000, 10 << 20);
-  CHECK(recorder::admits(kHook, Space::heap, 1000));
-  CHECK_FALSE(recorder::admits(kHook, Space::heap, 64 << 10));
+  CHECK(admits(1000));
+  CHECK_FALSE(admits(64 << 10));
   release(0x7000'0000, 90 << 20);
-  CHECK(recorder::admits(kHook, Space::heap, 64 << 20));
+  CHECK(admits(64 << 20));
   release(0x7800'0000, 10 << 20);
   recorder::set_limit(kHook, 0);
 }

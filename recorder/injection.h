@@ -1,0 +1,29 @@
+// Requests refused on purpose: which, by the rules of --fail (recorder/limit/injection.h).
+//
+// Asked by admits() only, before the real function; the recorder's own calls and nested ones never
+// come here. A rule's calls are counted for the process, a fork's child begins anew. A stack is
+// captured only where a rule names a site; whether a site is on it is found out once a stack.
+#pragma once
+
+#include "recorder/hook_scope.h"
+#include "recorder/recorder.h"
+#include "recorder/session/layout.h"
+
+namespace oomrec::recorder {
+
+// `text`: checked rules, which stay where they are; empty: none. Once, before other threads run.
+void start_injection(const char* text) noexcept;
+
+// Whether there are rules for the heap: then no event of it may pass quickly.
+bool injects_into_heap() noexcept;
+
+// The number of the rule that refuses this request, from 1; 0: none does.
+std::uint8_t refusing_rule(InHook, const Request&) noexcept;
+
+// A rule's text in the session; 0 for rule 0.
+session::StringId rule_text(InHook, std::uint8_t rule) noexcept;
+
+// After a fork.
+void restart_injection() noexcept;
+
+}  // namespace oomrec::recorder

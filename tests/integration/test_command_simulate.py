@@ -1,0 +1,83 @@
+"""`oomrec simulate`: each verdict can be seen without waiting for it."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+KINDS = [
+    "soft_limit",
+    "address_space_limit",
+    "data_limit",
+    "request_too_large",
+    "allocation_failed",
+    "injected",
+    "thread_creation_failed",
+    "fork_failed",
+    "mapping_failed",
+]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_each_kind_is_what_it_says(oomrec, kind):
+    made = oomrec.json("simulate", kind)
+    bundle = Path(made["bundle"])
+    assert made == {"schema_version": 1, "kind": kind, "bundle": str(bundle)}
+    assert bundle.parent == oomrec.dump_dir
+    metadata = json.loads((bundle / "metadata.json").read_text())
+    assert (metadata["reason"], metadata["verdict"]["code"]) == ("simulated", kind)
+    assert metadata["verdict"]["evidence"][0] == "simulated by `oomrec simulate`"
+    assert metadata["outcome"] == "exited 1"
+    shown = oomrec.json("show", bundle)
+    assert (shown["trigger"], shown["verdict"]) == ("simulated", metadata["verdict"])
+    recording = oomrec.json("show", bundle / "recording.oomrec")
+    assert recording["trigger"] == "simulated"
+    (row,) = oomrec.json("ls")["bundles"]
+    assert (row["trigger"], row["verdict"]) == ("simulated", kind)
+    assert oomrec.sessions_left() == []
+
+
+def test_what_is_listed_is_what_there_is(oomrec):
+    listed = oomrec.json("simulate", "--list")
+    assert [row["kind"] for row in listed["kinds"]][: len(KINDS)] == KINDS
+    page = oomrec("simulate", "--list").stdout.splitlines()
+    assert [line.split()[0] for line in page] == [row["kind"] for row in listed["kinds"]]
+
+
+def test_the_page_says_where_the_bundle_is(oomrec, tmp_path):
+    run = oomrec("simulate", "--dump-dir", "elsewhere", "request_too_large")
+    bundle, how = run.stdout.splitlines()
+    assert Path(bundle).parent == tmp_path / "elsewhere"
+    assert how == f"read it with: oomrec show {bundle}"
+    assert run.exit_code == 0 and run.stderr == ""
+
+
+def test_what_is_set_for_other_runs_is_not_in_force(oomrec):
+    others = {"OOMREC_LIMIT": "1K", "OOMREC_FAIL": "heap", "OOMREC_MODE": "off"}
+    assert oomrec.json("simulate", "data_limit", env=others)["kind"] == "data_limit"
+
+
+def test_no_bundle_of_a_true_death_makes_room(oomrec, preload, victim):
+    for _ in range(2):
+        preload(victim("naive_malloc"))
+    bundles = set(oomrec.dump_dir.iterdir())
+    assert len(bundles) == 2
+    oomrec("simulate", "soft_limit", env={"OOMREC_MAX_DUMPS": "2"})
+    assert bundles < set(oomrec.dump_dir.iterdir())
+    # And it is the first to go.
+    run = preload(victim("naive_malloc"), env={"OOMREC_MAX_DUMPS": "3"})
+    reasons = [json.loads((b / "metadata.json").read_text())["reason"] for b in run.bundles()]
+    assert reasons == ["allocation_failed"] * 3
+
+
+@pytest.mark.parametrize(
+    "words, what",
+    [
+        (["soft_limt"], "Did you mean `oomrec simulate soft_limit`?"),
+        (["requested"], "`oomrec simulate --list` lists what can be."),
+        ([], "`oomrec simulate --list` lists what can be."),
+    ],
+)
+def test_an_unknown_kind(oomrec, words, what):
+    run = oomrec("simulate", *words)
+    assert run.exit_code == 2 and run.stderr.splitlines()[1].strip() == what

@@ -1,0 +1,134 @@
+"""Refused threads, processes and mappings: which limit it was that refused them."""
+
+import contextlib
+import os
+import time
+from pathlib import Path
+
+import pytest
+
+
+def verdict_of(oomrec, run):
+    shown = oomrec.json("show", *run.bundles()[-1:])
+    return shown["verdict"], shown["limit"]
+
+
+@pytest.fixture
+def pids_cgroup():
+    """A cgroup that allows so many tasks: a function that gives what a child does to enter it."""
+    made = []
+
+    def make(tasks: int):
+        for parent in (Path("/sys/fs/cgroup/pids"), Path("/sys/fs/cgroup")):
+            group = parent / f"oomrec_test_{os.getpid()}_{tasks}"
+            with contextlib.suppress(OSError):
+                group.mkdir()
+                made.append(group)
+                (group / "pids.max").write_text(str(tasks))
+                return lambda: (group / "cgroup.procs").write_text(str(os.getpid()))
+        pytest.skip("no cgroup with a limit of tasks can be made here")
+
+    yield make
+    for group in made:
+        until = time.monotonic() + 10
+        while (group / "cgroup.procs").read_text() and time.monotonic() < until:
+            time.sleep(0.02)
+        group.rmdir()
+
+
+@pytest.mark.needs_cgroup_write
+@pytest.mark.parametrize(
+    "what, code", [("thread", "thread_creation_failed"), ("fork", "fork_failed")]
+)
+def test_a_cgroup_s_limit_of_tasks(oomrec, preload, victim, pids_cgroup, what, code):
+    run = preload(victim("tasks"), what, preexec_fn=pids_cgroup(8))
+    assert run.stdout == "7 EAGAIN\n", str(run)
+    verdict, limit = verdict_of(oomrec, run)
+    assert verdict["code"] == code
+    assert "(pids.max) of 8 is reached (tasks 8)" in verdict["summary"]
+    assert "tasks 8 + request 1 > the cgroup's limit of tasks (pids.max) 8" in verdict["evidence"]
+    assert limit == {"kind": "pids", "bytes": None, "used": None}  # no bytes
+    page = oomrec("show", run.bundles()[-1]).stdout
+    assert "\nlimit\n  pids: 8 of 8 in use\n" in page
+
+
+@pytest.mark.parametrize(
+    "what, code", [("thread", "thread_creation_failed"), ("fork", "fork_failed")]
+)
+def test_the_user_s_limit_of_tasks(oomrec, preload, victim, tmp_path, what, code):
+    tmp_path.chmod(0o777)
+    run = preload(victim("tasks"), what, "nobody")
+    if run.exit_code == 77:
+        pytest.skip("the limit of tasks could not be set")
+    assert run.stdout == "0 EAGAIN\n", str(run)
+    shown = oomrec.json("show")
+    assert shown["verdict"]["code"] == code, str(run)
+    assert shown["limit"]["kind"] == "rlimit_nproc"
+    assert "the user's limit of tasks (RLIMIT_NPROC) of 0" in shown["verdict"]["summary"]
+
+
+def test_python_cannot_start_a_thread(oomrec, preload, victim, python, tmp_path):
+    tmp_path.chmod(0o777)
+    run = preload(python("3.11"), victim("python/threads_refused.py"))
+    assert run.stdout == "can't start new thread\n", str(run)
+    shown = oomrec.json("show")
+    assert shown["verdict"]["code"] == "thread_creation_failed"
+    assert shown["limit"]["kind"] == "rlimit_nproc"
+    lines = [
+        f["line"] for f in shown["request"]["stack"] if f["file"] and "refused.py" in f["file"]
+    ]
+    assert lines == [11]
+
+
+def test_a_thread_s_stack_that_no_address_space_holds(oomrec, preload, victim):
+    verdict, _ = verdict_of(oomrec, preload(victim("thread_refused")))
+    assert verdict["code"] == "thread_creation_failed"
+    assert "no address space is that large" in verdict["summary"]
+
+
+def test_a_thread_beyond_the_address_space_limit(oomrec, preload, python):
+    script = (
+        "import resource, threading\n"
+        "used = int(open('/proc/self/statm').read().split()[0]) * 4096\n"
+        "resource.setrlimit(resource.RLIMIT_AS, (used + (4 << 20), -1))\n"
+        "threading.stack_size(64 << 20)\n"
+        "try: threading.Thread(target=print).start()\n"
+        "except RuntimeError as error: print(error)\n"
+    )
+    run = preload(python("3.11"), "-c", script)
+    assert run.stdout == "can't start new thread\n", str(run)
+    verdict, limit = verdict_of(oomrec, run)
+    assert (verdict["code"], limit["kind"]) == ("thread_creation_failed", "rlimit_as")
+
+
+@pytest.fixture
+def few_mappings():
+    """vm.max_map_count, where 65,530 mappings, which is usual, can be made in a moment."""
+    most = int(Path("/proc/sys/vm/max_map_count").read_text())
+    if most > 100_000:
+        pytest.skip(f"vm.max_map_count is {most}: too many to make")
+    return most
+
+
+def test_one_mapping_too_many(oomrec, preload, victim, few_mappings):
+    run = preload(victim("many_mappings"), few_mappings + 10)
+    assert run.stdout == "ENOMEM\nmalloc refused\n", str(run)
+    bundles = [oomrec.json("show", bundle) for bundle in run.bundles()]
+    by_api = {bundle["request"]["api"]: bundle for bundle in bundles}
+    for api, code in (("mmap", "mapping_failed"), ("malloc", "allocation_failed")):
+        assert by_api[api]["verdict"]["code"] == code
+        assert by_api[api]["limit"]["kind"] == "max_map_count"
+        figure = f"(vm.max_map_count) of {few_mappings:,} is reached"
+        assert figure in by_api[api]["verdict"]["summary"]
+
+
+def test_with_room_for_more_nothing_is_refused(preload, victim):
+    run = preload(victim("many_mappings"), 1000)
+    assert run.stdout == "room for more\nmalloc granted\n" and run.bundles() == []
+
+
+def test_a_library_that_the_address_space_does_not_hold(oomrec, preload, victim):
+    run = preload(victim("dlopen_refused"), victim("wide_plugin.so"))
+    verdict, limit = verdict_of(oomrec, run)
+    assert (verdict["code"], limit["kind"]) == ("mapping_failed", "rlimit_as")
+    assert "(RLIMIT_AS) of 512.0 MiB is the only one that explains it" in verdict["summary"]

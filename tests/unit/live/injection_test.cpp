@@ -1,0 +1,159 @@
+// The rules of --fail: what may be written, what fits, and which calls are refused.
+#define DOCTEST_CONFIG_IMPLEMENT_WITH_MAIN
+#include "recorder/limit/injection.h"
+
+#include <doctest/doctest.h>
+
+#include <string>
+#include <vector>
+
+using namespace oomrec;
+using namespace oomrec::limit;
+
+namespace {
+
+InjectionRule rule_of(std::string_view text) {
+  InjectionRules rules;
+  CAPTURE(text);
+  REQUIRE(parse_rules(text, rules));
+  REQUIRE(rules.count == 1);
+  return rules.rules[0];
+}
+
+bool fits(std::string_view rule, Api api, std::uint64_t bytes = 100, bool by_new = false) {
+  return rule_of(rule).fits(api, space_of(api), bytes, by_new);
+}
+
+std::vector<int> refused(const InjectionRule& rule, int calls) {
+  RuleCalls state;
+  state.start(rule);
+  std::vector<int> which;
+  for (int i = 1; i <= calls; ++i)
+    if (state.refuses(rule)) which.push_back(i);
+  return which;
+}
+
+}  // namespace
+
+TEST_CASE("a rule says what, which call, how large and where") {
+  const InjectionRule rule = rule_of("realloc:nth=1000,min=1.5M,site=src/train.py:42");
+  CHECK(rule.text == "realloc:nth=1000,min=1.5M,site=src/train.py:42");
+  CHECK(rule.api == Api::realloc);
+  CHECK(rule.nth == 1000);
+  CHECK(rule.min_bytes == 3 << 19);
+  CHECK(rule.file == "src/train.py");
+  CHECK(rule.line == 42);
+  CHECK(rule.has_site());
+  CHECK(rule_of("site=./a:b.py:7").file == "a:b.py");
+
+  const InjectionRule native = rule_of("site=libfoo.so.1!foo_make,p=0.5,seed=7");
+  CHECK(native.api == Api::none);
+  CHECK(native.module == "libfoo.so.1");
+  CHECK(native.function == "foo_make");
+  CHECK(native.chance == ~std::uint64_t{0} / 2);
+  CHECK(native.seed == 7);
+  CHECK(rule_of("mmap:p=1").chance == ~std::uint64_t{0});
+  CHECK(rule_of("heap").heap_only);
+}
+
+TEST_CASE("several rules, up to eight") {
+  InjectionRules rules;
+  REQUIRE(parse_rules("malloc:nth=3;mmap:p=0.01,seed=7;site=a.py:3", rules));
+  CHECK(rules.count == 3);
+  CHECK(rules.rules[1].api == Api::mmap);
+  std::string many = "heap";
+  for (unsigned i = 1; i < kMaxRules; ++i) many += ";heap";
+  CHECK(parse_rules(many, rules));
+  CHECK_FALSE(parse_rules(many + ";heap", rules));
+}
+
+TEST_CASE("what is no rule is refused") {
+  for (const char* text : {"",
+                           ";",
+                           "malloc;;",
+                           "maloc:nth=3",
+                           "free",
+                           "munmap:nth=1",
+                           "request",
+                           "malloc:",
+                           "nth=",
+                           "malloc:nth=0",
+                           "malloc:nth=-1",
+                           "malloc:nth=1K",
+                           "malloc:nth=1,nth=2",
+                           "malloc:nth=1,p=0.5",
+                           "mmap:p=0",
+                           "mmap:p=0.0",
+                           "mmap:p=1.1",
+                           "mmap:p=2",
+                           "mmap:p=x",
+                           "mmap:p=",
+                           "mmap:p=0.1234567891",
+                           "mmap:seed=7",
+                           "malloc:min=1X",
+                           "site=",
+                           "site=a.py",
+                           "site=a.py:",
+                           "site=a.py:0",
+                           "site=:3",
+                           "site=!f",
+                           "site=libfoo!",
+                           "malloc:color=red"}) {
+    InjectionRules rules;
+    CAPTURE(text);
+    CHECK_FALSE(parse_rules(text, rules));
+  }
+}
+
+TEST_CASE("a rule fits its own calls") {
+  CHECK(fits("malloc", Api::malloc));
+  CHECK_FALSE(fits("malloc", Api::calloc));
+  CHECK(fits("heap", Api::calloc));
+  CHECK(fits("heap", Api::operator_new));
+  CHECK_FALSE(fits("heap", Api::mmap));
+  CHECK(fits("site=a.py:1", Api::malloc));
+  CHECK(fits("site=a.py:1", Api::mmap));
+  CHECK_FALSE(fits("site=a.py:1", Api::fork, 0));
+  CHECK_FALSE(fits("site=a.py:1", Api::pthread_create));
+  CHECK(fits("fork", Api::fork, 0));
+  CHECK(fits("pthread_create", Api::pthread_create));
+  CHECK_FALSE(fits("malloc:min=4K", Api::malloc, 4095));
+  CHECK(fits("malloc:min=4K", Api::malloc, 4096));
+  CHECK_FALSE(fits("malloc", Api::malloc, 0));  // NULL would mean success there
+  CHECK(fits("operator_new", Api::malloc, 100, true));
+  CHECK_FALSE(fits("operator_new", Api::malloc, 100, false));
+}
+
+TEST_CASE("which rules concern the heap") {
+  for (const char* text : {"heap", "malloc", "operator_new", "site=a.py:1"})
+    CHECK(rule_of(text).concerns_heap());
+  for (const char* text : {"mmap", "shmat:site=a.py:1"}) CHECK_FALSE(rule_of(text).concerns_heap());
+}
+
+TEST_CASE("the n-th call, once; without a number each") {
+  CHECK(refused(rule_of("malloc:nth=3"), 10) == std::vector<int>{3});
+  CHECK(refused(rule_of("malloc"), 3) == std::vector<int>{1, 2, 3});
+  CHECK(refused(rule_of("malloc:p=1"), 3) == std::vector<int>{1, 2, 3});
+}
+
+TEST_CASE("by chance: as often as asked, and the same calls each time") {
+  const auto first = refused(rule_of("malloc:p=0.01,seed=7"), 100'000);
+  CHECK(first.size() > 850);
+  CHECK(first.size() < 1150);
+  CHECK(refused(rule_of("malloc:p=0.01,seed=7"), 100'000) == first);
+  CHECK(refused(rule_of("malloc:p=0.01,seed=8"), 100'000) != first);
+}
+
+TEST_CASE("a module by its name, a file by its last components") {
+  CHECK(is_module("/usr/lib/libfoo.so.1.2", "libfoo"));
+  CHECK(is_module("/usr/lib/libfoo.so.1.2", "libfoo.so"));
+  CHECK(is_module("/usr/lib/libfoo.so.1.2", "libfoo.so.1"));
+  CHECK(is_module("/bin/train", "train"));
+  CHECK_FALSE(is_module("/usr/lib/libfoobar.so", "libfoo"));
+  CHECK_FALSE(is_module("/usr/libfoo/libbar.so", "libfoo"));
+  CHECK(is_file("/home/me/train.py", "train.py"));
+  CHECK(is_file("/home/me/train.py", "me/train.py"));
+  CHECK(is_file("train.py", "/home/me/train.py"));
+  CHECK_FALSE(is_file("/home/me/retrain.py", "train.py"));
+  CHECK_FALSE(is_file("/home/me/train.py", "you/train.py"));
+}

@@ -1,0 +1,37 @@
+/* tasks thread|fork [nobody]: makes tasks that stay until one is refused, at most 200, and prints
+ * how many there were. `nobody`: under RLIMIT_NPROC 0, which binds no root.
+ */
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+static void* stay(void* nothing) {
+  for (;;) pause();
+  return nothing;
+}
+
+static int one_more(int by_fork) {
+  pthread_t thread;
+  if (!by_fork) return pthread_create(&thread, NULL, stay, NULL);
+  const pid_t child = fork();
+  if (child == 0) stay(NULL);
+  return child > 0 ? 0 : errno;
+}
+
+int main(int count, char** words) {
+  const int by_fork = strcmp(words[1], "fork") == 0;
+  if (count > 2) {
+    const struct rlimit none = {0, 0};
+    if (setrlimit(RLIMIT_NPROC, &none) != 0 || (geteuid() == 0 && setuid(65534) != 0)) return 77;
+  }
+  int made = 0, error = 0;
+  while (made < 200 && (error = one_more(by_fork)) == 0) ++made;
+  printf("%d %s\n", made, error == EAGAIN ? "EAGAIN" : strerror(error));
+  fflush(stdout);
+  signal(SIGTERM, SIG_IGN);
+  if (by_fork && made != 0) kill(0, SIGTERM);
+}

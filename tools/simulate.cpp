@@ -1,0 +1,114 @@
+// `oomrec simulate KIND`: what a user gets to see for a verdict, without waiting for the death.
+//
+// A recorded child, this command itself, makes it happen in truth and in small; the bundle is
+// marked as simulated.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdlib>
+
+#include "tools/arguments.h"
+#include "tools/bundles/bundles.h"
+#include "tools/commands.h"
+#include "tools/json.h"
+#include "tools/launch/self.h"
+#include "tools/simulate/kinds.h"
+#include "tools/text.h"
+
+namespace oomrec::tools {
+namespace {
+
+constexpr const char* kExamples =
+    "  oomrec simulate --list\n"
+    "  oomrec simulate soft_limit\n"
+    "  oomrec simulate --dump-dir /tmp/dumps fork_failed\n";
+
+constexpr const char* kChild = "--child";  // for ourselves
+
+const SimulatedKind& kind_of(const std::string& word) {
+  std::vector<std::string_view> names;
+  for (const SimulatedKind& kind : simulated_kinds()) {
+    if (name_of(kind.code) == word) return kind;
+    names.push_back(name_of(kind.code));
+  }
+  const std::string_view meant = nearest(word, names);
+  throw Error{
+      Exit::bad_input,
+      word.empty() ? "no kind was named" : fmt::format("'{}' cannot be simulated", printable(word)),
+      meant.empty() ? std::string{"`oomrec simulate --list` lists what can be."}
+                    : fmt::format("Did you mean `oomrec simulate {}`?", meant)};
+}
+
+void list_kinds(bool json) {
+  Json rows = Json::array();
+  for (const SimulatedKind& kind : simulated_kinds()) {
+    if (json)
+      rows.push_back({{"kind", name_of(kind.code)}, {"how", kind.how}});
+    else
+      fmt::print("{:<24}{}\n", name_of(kind.code), kind.how);
+  }
+  if (json) print_json({{"schema_version", 1}, {"kinds", rows}});
+}
+
+// Whatever is set for other runs: only what the kind needs is in force, and no bundle of a true
+// death makes room for this one.
+std::vector<std::string> run_options(const SimulatedKind& kind, const std::string& dump_dir) {
+  for (const char* variable : {"OOMREC_LIMIT", "OOMREC_LIMIT_AS", "OOMREC_FAIL"})
+    unsetenv(variable);
+  std::vector<std::string> options = {"--mode",      "sampled", "--quiet",        "--children", "1",
+                                      "--max-dumps", "0",       "--max-total-mb", "0"};
+  if (!dump_dir.empty()) options.insert(options.end(), {"--dump-dir", dump_dir});
+  options.insert(options.end(), kind.options.begin(), kind.options.end());
+  return options;
+}
+
+std::string bundle_of(const Ended& ended, const SimulatedKind& kind) {
+  const std::vector<BundleSummary> bundles = bundles_in(dump_directories());
+  const auto found = std::find_if(bundles.begin(), bundles.end(), [&](const BundleSummary& bundle) {
+    return bundle.pid == static_cast<std::uint64_t>(ended.pid) &&
+           bundle.verdict == name_of(kind.code);
+  });
+  if (found != bundles.end()) return found->path.string();
+  throw Error{Exit::nothing_found,
+              fmt::format("{} did not come about here: no bundle says so", name_of(kind.code)),
+              "Limits, a sandbox or another preloaded library may be in the way; `oomrec info` "
+              "tells those in force."};
+}
+
+}  // namespace
+
+int simulate_command(const Words& words) {
+  if (words.size() == 2 && words[0] == kChild) {
+    kind_of(words[1]).act();
+    return EXIT_FAILURE;  // as a program that cannot go on
+  }
+  Arguments arguments{"simulate", "[OPTIONS] KIND",
+                      "Makes a verdict happen in a small process of its own, and says where the "
+                      "bundle is. It is marked as simulated: its reason says so.",
+                      kExamples};
+  std::string word;
+  std::string dump_dir;
+  bool list = false;
+  bool json = false;
+  arguments.positional("KIND", word, "the code of a verdict");
+  arguments.flag("--list", list, "list the kinds");
+  arguments.option("--dump-dir", "DIR", dump_dir, "where the bundle goes [oom_dumps]");
+  arguments.flag("--json", json, "print {\"schema_version\", \"kind\", \"bundle\"}, or the list");
+  if (!arguments.parse(words)) return code(Exit::shown);
+  if (list) {
+    list_kinds(json);
+    return code(Exit::shown);
+  }
+
+  const SimulatedKind& kind = kind_of(word);
+  const Ended ended = run_self(run_options(kind, dump_dir), {"simulate", kChild, word},
+                               {{"OOMREC_SIMULATED", "1"}});
+  const std::string bundle = bundle_of(ended, kind);
+  if (json)
+    print_json({{"schema_version", 1}, {"kind", word}, {"bundle", bundle}});
+  else
+    fmt::print("{0}\nread it with: oomrec show {0}\n", printable(bundle));
+  return code(Exit::shown);
+}
+
+}  // namespace oomrec::tools

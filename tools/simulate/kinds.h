@@ -1,0 +1,21 @@
+// What `oomrec simulate` can make happen: one row for each verdict.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "recorder/vocabulary.h"
+
+namespace oomrec::tools {
+
+struct SimulatedKind {
+  VerdictCode code;                  // what the bundle will say
+  std::string_view how;              // a line for --list
+  std::vector<std::string> options;  // of `oomrec run`, under which it happens
+  void (*act)();                     // in the recorded process: makes it happen, truly
+};
+
+const std::vector<SimulatedKind>& simulated_kinds();
+
+}  // namespace oomrec::tools
