@@ -23,7 +23,7 @@ enum class Stage : std::uint8_t { none, under_way, told };
 constinit std::atomic<Stage> g_stage{Stage::none};
 
 void wait_until_told() noexcept {
-  const std::uint64_t seconds = 2 * g_state.options.bundle_seconds;  // a bundle may be under way
+  const std::uint64_t seconds = 3 * g_state.options.bundle_seconds;  // as tell_crash()
   const std::uint64_t deadline = system::monotonic_ns() + seconds * 1'000'000'000;
   while (g_stage.load(std::memory_order_acquire) != Stage::told &&
          system::monotonic_ns() < deadline) {

@@ -11,7 +11,7 @@ namespace oomrec::recorder {
 
 // From the handler, with every signal blocked. Once a process; a second thread that crashes
 // meanwhile waits here until the first is told. Nothing for a process that has no session, or is
-// another than the session's (a vfork child). Returns within the bundle's time bound.
+// another than the session's (a vfork child). Takes as long as tell_crash().
 void on_crash(InHook, int signal, const siginfo_t&, const ucontext_t& interrupted) noexcept;
 
 void forget_crash(InHook) noexcept;  // after a fork

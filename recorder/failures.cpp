@@ -187,13 +187,14 @@ bool is_old_news(const Refusal& refusal) noexcept {
   return g_failures.rate.ended_ns() + kRecoveredNs < refusal.time_ns;
 }
 
-// For whoever has no later chance: another thread's bundle may be under way.
-void wait_for_writer(unsigned seconds) noexcept {
-  const std::uint64_t deadline = system::monotonic_ns() + seconds * 1'000'000'000ULL;
-  while (g_failures.writing.load(std::memory_order_acquire) && system::monotonic_ns() < deadline) {
+// For whoever has no later chance: another thread's bundle may be under way. False: it still is.
+bool wait_for_writer(std::uint64_t deadline_ns) noexcept {
+  while (g_failures.writing.load(std::memory_order_acquire)) {
+    if (system::monotonic_ns() >= deadline_ns) return false;
     const timespec pause{0, 1'000'000};
     system::call(SYS_nanosleep, &pause, nullptr);
   }
+  return true;
 }
 
 // The last bundle tells of this refusal, and of the crash that followed when this returns true.
@@ -340,8 +341,11 @@ void complete_outcome(InHook hook, OutcomeKind outcome, std::int32_t value) noex
 
 void tell_crash(InHook hook, const Refusal& refusal) noexcept {
   const auto seconds = static_cast<unsigned>(g_state.options.bundle_seconds);
-  wait_for_writer(seconds);
-  if (!complete_by_crash(hook, refusal, seconds) && !write_crash(hook, refusal)) return;
+  const std::uint64_t deadline = system::monotonic_ns() + seconds * 1'000'000'000ULL;
+  if (!wait_for_writer(deadline)) return;
+  if (!complete_by_crash(hook, refusal, seconds) &&
+      (system::monotonic_ns() > deadline || !write_crash(hook, refusal)))
+    return;
   if (!bundle::finish(hook, seconds)) return;
   g_session.header().crash.flags |= session::kCrashTold;
   if (last_failure_told()) g_session.remove_file(hook);

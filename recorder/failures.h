@@ -70,7 +70,8 @@ void complete_outcome_at_end(InHook, int status) noexcept;
 void complete_outcome(InHook, OutcomeKind, std::int32_t value) noexcept;
 
 // The process is about to die of the crash in the session's header, which follows from `refusal`:
-// its bundle is completed, or written. Returns within twice the bundle's time bound.
+// its bundle is completed, or written. Returns within three times the bundle's time bound: where a
+// disk hangs, what is left is the session.
 void tell_crash(InHook, const Refusal&) noexcept;
 
 // Whether the last refusal on record is told in a bundle, whose recording has those before it: the

@@ -37,7 +37,7 @@ constexpr std::size_t kStackBytes = 32 * 1024;
 constexpr std::size_t kGuardBytes = 4096;  // the lowest page stays without access
 
 struct Stacks {
-  alignas(kGuardBytes) std::byte bytes[kStacks][kStackBytes];
+  std::byte* bytes;                  // kStacks of them; null: there was no room
   std::atomic<int> owners[kStacks];  // thread ids; 0: nobody's yet
 };
 constinit Stacks g_stacks{};
@@ -61,8 +61,9 @@ KernelAction* before_of(int signal) noexcept {
 
 std::atomic<int>* owner_of(const void* stack) noexcept {
   const auto offset =
-      static_cast<std::size_t>(static_cast<const std::byte*>(stack) - g_stacks.bytes[0]);
-  return offset < sizeof g_stacks.bytes ? &g_stacks.owners[offset / kStackBytes] : nullptr;
+      static_cast<std::size_t>(static_cast<const std::byte*>(stack) - g_stacks.bytes);
+  const bool is_ours = g_stacks.bytes != nullptr && offset < kStacks * kStackBytes;
+  return is_ours ? &g_stacks.owners[offset / kStackBytes] : nullptr;
 }
 
 bool has_ended(int thread) noexcept {
@@ -84,12 +85,13 @@ std::size_t claim_stack(int thread) noexcept {
 
 void give_stack() noexcept {
   stack_t stack{};
-  if (system::call(SYS_sigaltstack, nullptr, &stack) != 0 || (stack.ss_flags & SS_DISABLE) == 0)
+  if (g_stacks.bytes == nullptr || system::call(SYS_sigaltstack, nullptr, &stack) != 0 ||
+      (stack.ss_flags & SS_DISABLE) == 0)
     return;
   const std::size_t number = claim_stack(system::thread_id());
   if (number == kStacks) return;
   stack = {};
-  stack.ss_sp = g_stacks.bytes[number] + kGuardBytes;
+  stack.ss_sp = g_stacks.bytes + number * kStackBytes + kGuardBytes;
   stack.ss_size = kStackBytes - kGuardBytes;
   if (system::call(SYS_mprotect, stack.ss_sp, stack.ss_size, PROT_READ | PROT_WRITE) != 0) return;
   system::call(SYS_sigaltstack, &stack, nullptr);
@@ -126,8 +128,11 @@ void on_signal(int signal, siginfo_t* info, void* context) noexcept {
 
 }  // namespace
 
+// Not in a variable: what scans those of every library must find nothing there that it cannot read.
 void prepare_handlers() noexcept {
-  system::call(SYS_mprotect, g_stacks.bytes, sizeof g_stacks.bytes, PROT_NONE);
+  const long mapped = system::call(SYS_mmap, nullptr, kStacks * kStackBytes, PROT_NONE,
+                                   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (mapped > 0) g_stacks.bytes = reinterpret_cast<std::byte*>(mapped);
 }
 
 void put_handlers(InHook) noexcept {

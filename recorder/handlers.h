@@ -22,7 +22,8 @@ struct KernelAction {
   std::uint64_t mask;
 };
 
-// From start(): until they are needed, the stacks do not count as the program's data (RLIMIT_DATA).
+// From start(): reserves the stacks. Until one is needed it does not count as the program's data
+// (RLIMIT_DATA).
 void prepare_handlers() noexcept;
 
 // After a refusal on the calling thread. Several system calls: not for each repeat.
