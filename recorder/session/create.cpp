@@ -154,6 +154,9 @@ bool Session::open_arena(InHook hook, int descriptor, u64 file_bytes, u64 budget
     header_->start_ticks = start_ticks_;
     header_->pid_namespace = system::pid_namespace();
     system::boot_id(header_->boot_id);
+    // The page of the mutex stays at hand: where it has been written out, as in a cgroup at its
+    // limit, the kernel does not fetch it again to mark the death of a process it has killed.
+    if (descriptor >= 0) call(SYS_mlock, header_, sizeof(header_->alive_mutex));
     if (open_tables(hook) && begin_life(*header_)) return true;
   }
   arena.close(hook, false);

@@ -264,9 +264,9 @@ View::Totals View::totals(Space space) const noexcept {
 
 namespace {
 
-// The thread that holds the mutex is gone, though the kernel has not marked it: it does not always,
-// of a process that it kills for memory, where the session's page is no longer at hand. Told only
-// where pids mean the same and nobody's process is hidden.
+// The thread that holds the mutex is gone, though the kernel has not marked it: of a process that
+// it kills for memory it does not, where the session's page has been written out and could not be
+// locked. Told only where pids mean the same and nobody's process is hidden.
 bool is_gone(const Header& header, i32 owner) noexcept {
   const u32 counted_in = header.pid_namespace;
   if (counted_in == 0 || counted_in != system::pid_namespace() || system::start_ticks(1) == 0)

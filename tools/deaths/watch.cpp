@@ -26,19 +26,21 @@ Watch::Watch() {
   watched_.system_kills_before = system_.kills;
 }
 
-void Watch::Counter::update(std::optional<std::uint64_t> now, std::uint64_t last_look_ns) {
-  if (kills && now && *now > *kills) rose_after_ns = last_look_ns;
+bool Watch::Counter::update(std::optional<std::uint64_t> now, std::uint64_t last_look_ns) {
+  const bool rose = kills && now && *now > *kills;
+  if (rose) rose_after_ns = last_look_ns;
   if (now) kills = now;
+  return rose;
 }
 
-void Watch::look() {
-  cgroup_.update(oom_kills_in(watched_.cgroup.directory), last_look_ns_);
+bool Watch::rose_at_look() {
+  const bool rose = cgroup_.update(oom_kills_in(watched_.cgroup.directory), last_look_ns_);
   system_.update(system_oom_kills(), last_look_ns_);
   processes_ = processes_in(watched_.cgroup.directory);
-  alone_ = alone_ && processes_ &&
-           std::none_of(processes_->begin(), processes_->end(),
-                        [&](pid_t pid) { return is_other(pid); });
+  const auto is_other = [&](pid_t pid) { return pid != program_ && pid != getpid(); };
+  if (!processes_ || std::any_of(processes_->begin(), processes_->end(), is_other)) alone_ = false;
   last_look_ns_ = system::monotonic_ns();
+  return rose;
 }
 
 void Watch::passed_on(int signal, pid_t sender) {
@@ -48,14 +50,12 @@ void Watch::passed_on(int signal, pid_t sender) {
 
 void Watch::reaped_another() { last_reaped_ns_ = system::monotonic_ns(); }
 
-bool Watch::is_other(pid_t pid) const { return pid != program_ && pid != getpid(); }
-
 Watched Watch::ended(int wait_status) {
   const auto before = processes_;
-  look();
+  rose_at_look();
   const std::uint64_t now = last_look_ns_;
   const auto is_gone = [&](pid_t pid) {
-    return is_other(pid) && !std::binary_search(processes_->begin(), processes_->end(), pid);
+    return pid != program_ && !std::binary_search(processes_->begin(), processes_->end(), pid);
   };
   watched_.wait_status = wait_status;
   if (!WIFSIGNALED(wait_status) || WTERMSIG(wait_status) != passed_signal_) watched_.sender = 0;

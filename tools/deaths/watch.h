@@ -22,7 +22,8 @@ struct Watched {
   std::optional<std::uint64_t> parent_kills_before;  // in its parent and below
   std::optional<std::uint64_t> system_kills_before;
   bool at_once = false;  // the counter rose within 1 s of the death
-  bool alone = false;    // nobody but it and us was in the cgroup whenever we looked
+  bool alone = false;    // nobody but it and us was in the cgroup whenever we looked, and the
+                         // counter had not risen while it still ran
   bool others = false;   // somebody else's death was seen then
   Pressure pressure;     // when the death was noticed
 };
@@ -34,20 +35,20 @@ class Watch {
   Watch();
 
   void started(pid_t program) { program_ = program; }
-  void look();
+  void look() { alone_ = !rose_at_look() && alone_; }
   void passed_on(int signal, pid_t sender);
   void reaped_another();
 
   Watched ended(int wait_status);
 
  private:
-  bool is_other(pid_t pid) const;
+  bool rose_at_look();  // the cgroup's counter
 
   // A counter, and between which two looks it rose last.
   struct Counter {
     std::optional<std::uint64_t> kills;
-    std::uint64_t rose_after_ns = 0;  // 0: it never did
-    void update(std::optional<std::uint64_t> now, std::uint64_t last_look_ns);
+    std::uint64_t rose_after_ns = 0;                                            // 0: it never did
+    bool update(std::optional<std::uint64_t> now, std::uint64_t last_look_ns);  // true: it rose
   };
 
   Watched watched_;
