@@ -278,7 +278,8 @@ void on_failure(InHook hook, const Request& request, int error, bool by_us) noex
     thread->refusal = refusal;
     if (handlers) put_handlers(hook);
   }
-  if (first && !request.probe && entry != 0) write_bundle(hook, cause_of(entry, refused_by_limit(refusal)), false);
+  if (first && !request.probe && entry != 0)
+    write_bundle(hook, cause_of(entry, refused_by_limit(refusal)), false);
   if (!request.probe) act_on_refusal(hook);
   if (thread != nullptr) leave(thread);
 }
@@ -295,7 +296,10 @@ bool dump(InHook hook, std::string_view reason) noexcept {
 bool warn(InHook hook, Trigger trigger) noexcept {
   bundle::Cause cause;
   cause.trigger = trigger;
-  return write_bundle(hook, cause, false);
+  const bool written = write_bundle(hook, cause, false);
+  // The next allocation may be the last: a helper that is still at work would be killed with us.
+  bundle::finish(hook, static_cast<unsigned>(g_state.options.bundle_seconds));
+  return written;
 }
 
 void tell_last_failure(InHook hook, int status) noexcept {

@@ -41,7 +41,7 @@ class Run:
 
     def bundles(self) -> list[Path]:
         """Finished bundles, the oldest first: names begin with the time and end with a number."""
-        return sorted(manifest.parent for manifest in self.dump_dir.glob("*/manifest.json"))
+        return sorted(manifest.parent for manifest in self.dump_dir.glob("oom_*/manifest.json"))
 
     def bundle_at(self, mark: str) -> Path:
         """The bundle that the program asked for in these words."""

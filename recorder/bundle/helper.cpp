@@ -271,6 +271,8 @@ long start_work(Desk& desk, bool may_be_in_place = true) noexcept {
     g_word.store(0, std::memory_order_release);
   } else {
     g_helper.store(static_cast<int>(helper), std::memory_order_release);
+    session::g_session.header().helper_pid.store(static_cast<int>(helper),
+                                                 std::memory_order_relaxed);
   }
   sys::call(SYS_rt_sigprocmask, SIG_SETMASK, address(&before), 0, 8);
   return helper;

@@ -90,6 +90,7 @@ JsonFile::~JsonFile() {
 bool JsonFile::done() noexcept {
   if (fd_ < 0) return false;
   if (json_.finish()) {
+    if (job_.frugal) sys::drop_cache(fd_);
     job_.bytes += json_.bytes();
     return true;
   }

@@ -23,12 +23,15 @@ constexpr std::size_t kPathBytes = kCgroupPathBytes;
 struct Controller {
   const char* limit_file;
   const char* usage_file;
-  std::string_view inactive;  // line of memory.stat, with its hierarchy
-  const char* events_file;    // has a line "oom_kill N"
+  std::string_view inactive;    // line of memory.stat, with its hierarchy
+  const char* events_files[2];  // have a line "oom_kill N": its own alone, or those below it, too
 };
-constexpr Controller kV1 = {"/memory.limit_in_bytes", "/memory.usage_in_bytes",
-                            "total_inactive_file ", "/memory.oom_control"};
-constexpr Controller kV2 = {"/memory.max", "/memory.current", "inactive_file ", "/memory.events"};
+constexpr Controller kV1 = {"/memory.limit_in_bytes",
+                            "/memory.usage_in_bytes",
+                            "total_inactive_file ",
+                            {"/memory.oom_control", "/memory.oom_control"}};
+constexpr Controller kV2 = {
+    "/memory.max", "/memory.current", "inactive_file ", {"/memory.events.local", "/memory.events"}};
 
 std::uint64_t rlimit_bytes(int resource) noexcept {
   rlimit64 limits{};
@@ -98,15 +101,16 @@ bool read_cgroup_usage(InHook, const CgroupPlace& place, std::uint64_t& used_byt
 
 [[gnu::noinline]] bool read_cgroup_kills(InHook, const CgroupPlace& place,
                                          std::uint64_t& kills) noexcept {
-  char path[kPathBytes];
-  Text name(path);
-  name << place.own << (place.v1 ? kV1 : kV2).events_file;
-  char text[256];
-  if (place.own[0] == '\0' || name.truncated() || system::read_file(path, text, sizeof(text)) <= 0)
-    return false;
-  const std::string_view line = system::field(text, "oom_kill ");
-  kills = system::number_in(line);
-  return !line.empty();
+  char path[kPathBytes + 32], text[256];
+  if (place.own[0] == '\0') return false;
+  for (const char* const file : (place.v1 ? kV1 : kV2).events_files) {
+    Text(path) << place.own << file;
+    if (system::read_file(path, text, sizeof(text)) <= 0) continue;
+    const std::string_view line = system::field(text, "oom_kill ");
+    kills = system::number_in(line);
+    return !line.empty();
+  }
+  return false;
 }
 
 Ceilings read_ceilings(InHook hook) noexcept {

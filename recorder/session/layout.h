@@ -540,6 +540,10 @@ struct Header {
   Death death;
   Atomic<u32> acted;  // 1: the command of --on-oom-exec has been run
   u32 simulated;      // 1: `oomrec simulate` made this process fail
+  // Of the latest bundle's writer, which shares the memory: the kernel, killing for it, may name
+  // either.
+  Atomic<i32> helper_pid;
+  u32 reserved_tail;
 };
 static_assert(offsetof(Header, used_bytes) == 24 && offsetof(Header, alive_mutex) == 40 &&
               offsetof(Header, pid) == 104 && offsetof(Header, boot_id) == 120 &&
@@ -555,7 +559,7 @@ static_assert(offsetof(Header, limit_as_bytes) == 864 + kTableSlots * sizeof(Tab
               offsetof(Header, crash) == offsetof(Header, health) + sizeof(Health) &&
               offsetof(Header, death) == offsetof(Header, crash) + sizeof(Crash) &&
               offsetof(Header, acted) == offsetof(Header, death) + sizeof(Death) &&
-              sizeof(Header) == offsetof(Header, acted) + 8 && sizeof(Header) <= kHeaderBytes);
+              sizeof(Header) == offsetof(Header, acted) + 16 && sizeof(Header) <= kHeaderBytes);
 static_assert(std::is_standard_layout_v<Header> && std::is_trivially_destructible_v<Header>);
 static_assert(Atomic<u64>::is_always_lock_free, "a lock would die with its owner");
 

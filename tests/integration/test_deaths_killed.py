@@ -65,6 +65,13 @@ class Cgroup:
             time.sleep(0.02)
 
 
+@pytest.fixture(autouse=True)
+def without_warning(oomrec, preload):
+    """The bundle before the kill has tests of its own: test_deaths_near_limit.py."""
+    for runner in (oomrec, preload):
+        runner.environment["OOMREC_WARN"] = "0"
+
+
 @pytest.fixture
 def cgroup():
     made = Cgroup()
@@ -203,6 +210,29 @@ def test_a_refusal_before_the_kill_has_its_bundle_completed(oomrec, victim, cgro
     assert (shown["verdict"]["code"], shown["outcome"]) == ("cgroup_oom_kill", "oom_killed")
     assert shown["trigger"] == "allocation_failed" and shown["request"]["size"] > 1 << 46
     assert "before that, grows asked malloc for 64.0 TiB" in evidence_of(shown)
+
+
+@pytest.mark.needs_cgroup_write
+@pytest.mark.parametrize("way", ["run", "recover"])
+def test_a_warning_in_between_does_not_hide_it(oomrec, preload, victim, cgroup, way):
+    """Refused, warned, killed: the refusal's bundle gets the verdict, the warning's the outcome."""
+    warned = {"OOMREC_WARN": "95"}
+    words = [victim("grows"), "refused"]
+    if way == "run":
+        process = started(oomrec, ["run", "--", *words], cgroup, env=warned)
+        run = oomrec.finish(process, input="go on\n")
+    else:
+        process = started(preload, words, cgroup, env=warned)
+        run = preload.finish(process, input="go on\n")
+        oomrec("recover")
+    assert run.exit_code == 137
+    (refusal,) = run.bundles_for("allocation_failed")
+    (warning,) = run.bundles_for("near_limit")
+    assert run.bundles() == sorted([refusal, warning])
+    shown = oomrec.json("show", refusal)
+    assert (shown["verdict"]["code"], shown["outcome"]) == ("cgroup_oom_kill", "oom_killed")
+    shown = oomrec.json("show", warning)
+    assert (shown["verdict"]["code"], shown["outcome"]) == ("near_limit", "oom_killed")
 
 
 @pytest.mark.needs_cgroup_write

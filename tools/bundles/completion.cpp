@@ -22,8 +22,7 @@ bool complete_bundle(const std::filesystem::path& path, const Recording& recordi
     completion.value = ending.value;
     completion.crash = &crash;
     completion.crashed = &recording.view();
-    verdict =
-        bundle::verdict_of(recording.view(), Trigger::crash, failure, {}, ending.word());
+    verdict = bundle::verdict_of(recording.view(), Trigger::crash, failure, {}, ending.word());
     completion.verdict = &verdict;
     if (crash_told != nullptr) *crash_told = true;
   } else if (related) {

@@ -118,18 +118,28 @@ std::vector<BundleSummary> bundles_of(const Recording& orphan, const fs::path& d
   return own;
 }
 
-// The newest of them whose outcome is open.
-fs::path open_bundle_of(const Recording& orphan, const fs::path& directory) {
+// Those of them whose outcome is open. `due`: there is one, which may be on its way.
+std::vector<BundleSummary> open_bundles_of(const Recording& orphan, const fs::path& directory,
+                                           bool due) {
   std::vector<BundleSummary> own = bundles_of(orphan, directory);
-  for (int look = 0; own.empty() && look < kLooksForBundle; ++look) {
+  for (int look = 0; due && own.empty() && look < kLooksForBundle; ++look) {
     std::error_code error;
     if (!fs::is_directory(directory, error)) break;
     std::this_thread::sleep_for(kBetweenLooks);
     own = bundles_of(orphan, directory);
   }
-  const auto open =
-      std::find_if(own.begin(), own.end(), [](const BundleSummary& bundle) { return bundle.open; });
-  return open != own.end() ? open->path : fs::path{};
+  std::erase_if(own, [](const BundleSummary& bundle) { return !bundle.open; });
+  return own;
+}
+
+bool tells_refusal(const BundleSummary& bundle) {
+  return number_of(read_json(bundle.path / "metadata.json"), "failure").has_value();
+}
+
+// When it was made, by the session's clock.
+std::uint64_t monotonic_ns_of(const BundleSummary& bundle, const session::Header& header) {
+  return header.start_monotonic_ns +
+         (time_of_text(bundle.created_at_utc) - header.start_realtime_ns);
 }
 
 // The signal whose handler recorded it; 0: none did.
@@ -263,11 +273,17 @@ Recovered recover(const Session& orphan, const fs::path& only_into, const Watche
                                    follows(recording.view(), ending, failure.last_ns));
 
   Recovered result{Recovery::removed, {}, ""};
-  const fs::path open_bundle = told ? open_bundle_of(recording, directory) : fs::path{};
   bool crash_told = false;
-  if (!open_bundle.empty() &&
-      complete_bundle(open_bundle, recording, ending, related, &crash_told))
-    result = {Recovery::completed, open_bundle, ""};
+  for (const BundleSummary& bundle : open_bundles_of(recording, directory, told)) {
+    if (!told || !tells_refusal(bundle)) {  // a warning before the end
+      const bool soon =
+          follows(recording.view(), ending, monotonic_ns_of(bundle, recording.header()));
+      complete_bundle(bundle.path, recording, ending, soon);
+    } else if (result.bundle.empty() &&
+               complete_bundle(bundle.path, recording, ending, related, &crash_told)) {
+      result = {Recovery::completed, bundle.path, ""};
+    }
+  }
 
   // A kill by the kernel is told in any case, another death only where it is news.
   const bool is_told_already =

@@ -67,6 +67,8 @@ Sought sought_in(const session::View& view, const LogClock& clock, bool this_boo
   const session::Header& header = view.header();
   Sought sought;
   sought.pid = static_cast<std::uint64_t>(header.pid);
+  const std::int32_t helper = header.helper_pid;
+  sought.helper_pid = helper > 0 ? static_cast<std::uint64_t>(helper) : 0;
   sought.pids_agree = header.pid_namespace == kFirstPidNamespace;
   sought.names = names_of(view);
   sought.cgroup = view.string(header.cgroup_path);

@@ -184,9 +184,13 @@ bool fits_time(const KernelKill& kill, const Sought& sought) {
   return sought.from_realtime_ns <= kill.realtime_ns && kill.realtime_ns <= sought.to_realtime_ns;
 }
 
+bool names_it(const KernelKill& kill, const Sought& sought) {
+  return kill.pid == sought.pid || (sought.helper_pid != 0 && kill.pid == sought.helper_pid);
+}
+
 bool fits(const KernelKill& kill, const Sought& sought) {
   if (!fits_time(kill, sought)) return false;
-  if (kill.pid == sought.pid) return fits_name(kill, sought) || fits_cgroup(kill, sought);
+  if (names_it(kill, sought)) return fits_name(kill, sought) || fits_cgroup(kill, sought);
   return !sought.pids_agree && fits_cgroup(kill, sought) && fits_name(kill, sought) &&
          fits_size(kill, sought);
 }
@@ -209,7 +213,7 @@ bool only_others(const std::vector<KernelKill>& kills, const Sought& sought) {
   bool others = false;
   for (const KernelKill& kill : kills) {
     if (!fits_time(kill, sought)) continue;
-    if (kill.pid == sought.pid) return false;
+    if (names_it(kill, sought)) return false;
     others |=
         kill.cgroup.empty() || sought.cgroup.empty() || same_cgroup(kill.cgroup, sought.cgroup);
   }

@@ -28,7 +28,8 @@ std::vector<KernelKill> kills_in(const KernelLog& log);
 // A process that is gone, as its session knows it.
 struct Sought {
   std::uint64_t pid = 0;
-  bool pids_agree = false;  // it and the kernel count pids alike
+  std::uint64_t helper_pid = 0;  // shares its memory: the kernel may have named this; 0: none
+  bool pids_agree = false;       // it and the kernel count pids alike
   std::vector<std::string> names;
   std::string cgroup;  // as /proc/self/cgroup had it; empty: not known
   std::uint64_t from_realtime_ns = 0, to_realtime_ns = 0;  // it died in between

@@ -10,6 +10,7 @@
 #include "recorder/bundle/bundle.h"
 #include "tools/analysis/recording.h"
 #include "tools/bundles/orphans.h"
+#include "tools/deaths/present.h"
 #include "tools/error.h"
 #include "tools/large_stack.h"
 #include "tools/log.h"
@@ -74,6 +75,8 @@ void BrinkWatch::write_bundles() const {
   const std::string directory = largest.recording->text(largest.recording->header().dump_directory);
   bundle::Cause cause;
   cause.trigger = Trigger::near_limit;
+  const auto health = present_health(largest.recording->view(), true);
+  cause.health = health.get();
   const bundle::Destination destination{directory.c_str()};
   const auto workspace = std::make_unique<bundle::Workspace>();
   int error = 0;

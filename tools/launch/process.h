@@ -28,8 +28,8 @@ struct Ended {
 };
 
 // `watch`: is kept informed, and looks twice a second while the program runs; may be null.
-// `before_exec` runs in the child; false with errno: it does not start. Throws Error when the program
-// could not be started.
+// `before_exec` runs in the child; false with errno: it does not start. Throws Error when the
+// program could not be started.
 Ended run_program(const std::string& path, const std::vector<std::string>& words,
                   const Settings& settings, Watch* watch = nullptr,
                   const std::function<bool()>& before_exec = {});

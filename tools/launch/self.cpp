@@ -22,8 +22,9 @@ Ended run_self(const std::vector<std::string>& options, const std::vector<std::s
   Watch watch;
   const Ended ended = run_program(self, run.program(), settings, &watch);
   const Watched watched = watch.ended(ended.wait_status);
-  on_large_stack(
-      [&] { tell_the_end(ended, watched, {self, run.program(), settings, run.in_force()}); });
+  on_large_stack([&] {
+    tell_the_end(ended, watched, {self, run.program(), settings, run.in_force()});
+  });
   return ended;
 }
 

@@ -24,8 +24,8 @@ class ProcessEnd {
   // Readable at the end; −1: there is nothing to poll.
   int descriptor() const { return descriptor_; }
 
-  // After the end, as wait() tells it; nothing where the parent has not waited for it, or the kernel
-  // does not tell.
+  // After the end, as wait() tells it; nothing where the parent has not waited for it, or the
+  // kernel does not tell.
   std::optional<int> wait_status() const;
 
  private:

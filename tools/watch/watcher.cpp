@@ -13,10 +13,10 @@
 #include <memory>
 
 #include "recorder/bundle/bundle.h"
-#include "recorder/limit/health.h"
 #include "tools/analysis/recording.h"
 #include "tools/bundles/bundles.h"
 #include "tools/bundles/on_oom.h"
+#include "tools/deaths/present.h"
 #include "tools/error.h"
 #include "tools/log.h"
 #include "tools/text.h"
@@ -140,17 +140,10 @@ unsigned Watcher::look_once() {
 void Watcher::warn_of_pressure() {
   Recorded* largest = nullptr;
   std::unique_ptr<Recording> recording;
-  auto health = std::make_unique<session::Health>();
+  std::unique_ptr<session::Health> health;
   for (auto& [path, recorded] : recorded_) {
     auto candidate = std::make_unique<Recording>(path);
-    auto seen = std::make_unique<session::Health>();
-    std::memcpy(static_cast<void*>(seen.get()),
-                static_cast<const void*>(&candidate->header().health), sizeof *seen);
-    if (recorded.end.descriptor() >= 0) {
-      const InHook outside = OutsideHooks::in_hook();
-      limit::look_quickly(outside, {}, *seen, recorded.session.pid);
-      limit::look_thoroughly(outside, {}, *seen, recorded.session.pid);
-    }
+    auto seen = present_health(candidate->view(), recorded.end.descriptor() >= 0);
     if (largest != nullptr && seen->rss_bytes <= health->rss_bytes) continue;
     largest = &recorded;
     recording = std::move(candidate);
@@ -198,7 +191,8 @@ bool Watcher::wait(int signals) {
     const pollfd& state = polled[3 + i];
     const bool dead = state.fd >= 0 ? state.revents != 0 : !is_alive(recorded.session);
     if (!dead) continue;
-    if (std::filesystem::exists(paths[i])) bury(recorded, state.fd >= 0 ? recorded.end.wait_status() : std::nullopt);
+    if (std::filesystem::exists(paths[i]))
+      bury(recorded, state.fd >= 0 ? recorded.end.wait_status() : std::nullopt);
     recorded_.erase(paths[i]);
   }
   if (polled[2].revents != 0) {

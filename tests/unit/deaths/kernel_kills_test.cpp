@@ -166,6 +166,12 @@ TEST_CASE("where pids agree the pid and the name are what fits") {
     other.cgroup = "/job";  // it has changed its name since
     CHECK(kill_of(kills, other) != nullptr);
   }
+  SUBCASE("the kernel named the bundle's writer, which shares its memory") {
+    Sought sought = python(22);
+    sought.helper_pid = 21;
+    CHECK(kill_of(kills, sought)->pid == 21);
+    CHECK_FALSE(only_others(kills, sought));
+  }
   SUBCASE("the name is cut by the kernel") {
     Sought other = python(30);
     other.names = {"a_very_long_program_name"};

@@ -50,6 +50,9 @@ TEST_CASE("cgroup v2: usage of the limiting ancestor, kills and pressure of its 
   look_thoroughly(kHook, place, health);
   CHECK(health.cgroup_used_bytes == 800000);
   CHECK(health.cgroup_oom_kills == 3);
+  machine.file("/cgroup/kubepods/pod7/app/memory.events.local", "oom 2\noom_kill 2\n");
+  look_thoroughly(kHook, place, health);
+  CHECK(health.cgroup_oom_kills == 2);
   CHECK(health.pressure_some == 1234);
   CHECK(health.pressure_full == 705);
   CHECK(health.vm_bytes == 250 * 4096);

@@ -1,0 +1,14 @@
+// How a recorded process fares now, seen from outside: it may not have looked itself for long.
+#pragma once
+
+#include <memory>
+
+#include "recorder/session/view.h"
+
+namespace oomrec::tools {
+
+// What it saw itself last, and over that what can be read of it here. `in_sight`: its pid means the
+// same here.
+std::unique_ptr<session::Health> present_health(const session::View& view, bool in_sight);
+
+}  // namespace oomrec::tools
