@@ -21,13 +21,13 @@ constexpr const char* kExamples =
 std::string or_unknown(const std::string& text) { return text.empty() ? "?" : printable(text); }
 
 void print_bundles(const std::vector<BundleSummary>& bundles, const Terminal& terminal) {
-  const std::string header = fmt::format("{:<20} {:<17} {:<25} {:<11} {:<14} {:>10}", "created",
+  const std::string header = fmt::format("{:<20} {:<17} {:<25} {:<11} {:<12} {:>10}", "created",
                                          "trigger", "verdict", "outcome", "program", "size");
   fmt::print("{}\n", terminal.paint(Colour::bold, header));
   for (const BundleSummary& bundle : bundles) {
-    fmt::print("{:<20} {:<17} {:<25} {:<11} {:<14} {:>10}\n", or_unknown(bundle.created_at_utc),
+    fmt::print("{:<20} {:<17} {:<25} {:<11} {:<12} {:>10}\n", or_unknown(bundle.created_at_utc),
                or_unknown(bundle.trigger), or_unknown(bundle.verdict),
-               clip(or_unknown(bundle.outcome), 11), clip(or_unknown(bundle.program), 14),
+               clip(or_unknown(bundle.outcome), 11), clip(or_unknown(bundle.program), 12),
                size_text(bundle.bytes));
     fmt::print("  {}\n", terminal.paint(Colour::dim,
                                         clip_start(printable(bundle.path.string()), kColumns - 2)));
