@@ -7,6 +7,7 @@
 #include "recorder/recorder.h"
 #include "recorder/state.h"
 #include "recorder/system/files.h"
+#include "recorder/system/signal_action.h"
 #include "recorder/system/syscalls.h"
 
 namespace oomrec::recorder {
@@ -16,13 +17,8 @@ constinit std::atomic<bool> g_done{false};
 
 // As the kernel would end it: no handler of the program runs under the failing thread's locks.
 [[noreturn]] void die_of_abort() noexcept {
-  struct {
-    void (*handler)(int) = SIG_DFL;
-    unsigned long flags = 0;
-    void (*restorer)() = nullptr;
-    std::uint64_t mask = 0;
-  } by_default;
-  system::call(SYS_rt_sigaction, SIGABRT, &by_default, nullptr, sizeof by_default.mask);
+  const system::KernelAction by_default;
+  system::call(SYS_rt_sigaction, SIGABRT, &by_default, nullptr, system::kSignalMaskBytes);
   const std::uint64_t abort_alone = std::uint64_t{1} << (SIGABRT - 1);
   system::call(SYS_rt_sigprocmask, SIG_UNBLOCK, &abort_alone, nullptr, sizeof abort_alone);
   for (;;) system::call(SYS_tgkill, system::process_id(), system::thread_id(), SIGABRT);

@@ -29,7 +29,6 @@ namespace oomrec::recorder {
 namespace {
 
 constexpr int kSignals[] = {SIGSEGV, SIGBUS, SIGABRT};
-constexpr std::size_t kMaskBytes = 8;
 constexpr unsigned long kRestorer = 0x0400'0000;  // SA_RESTORER
 
 constexpr std::size_t kStacks = 16;
@@ -46,7 +45,7 @@ constinit KernelAction g_before[std::size(kSignals)]{};
 void on_signal(int signal, siginfo_t* info, void* context) noexcept;
 
 long exchange(int signal, const KernelAction* action, KernelAction* before) noexcept {
-  return system::call(SYS_rt_sigaction, signal, action, before, kMaskBytes);
+  return system::call(SYS_rt_sigaction, signal, action, before, system::kSignalMaskBytes);
 }
 
 const void* own_handler() noexcept { return reinterpret_cast<const void*>(&on_signal); }

@@ -11,16 +11,11 @@
 #include <cstdint>
 
 #include "recorder/hook_scope.h"
+#include "recorder/system/signal_action.h"
 
 namespace oomrec::recorder {
 
-// As rt_sigaction(2) has it.
-struct KernelAction {
-  const void* handler;
-  unsigned long flags;
-  void (*restorer)();
-  std::uint64_t mask;
-};
+using system::KernelAction;
 
 // From start(): reserves the stacks. Until one is needed it does not count as the program's data
 // (RLIMIT_DATA).

@@ -11,8 +11,9 @@
 #include <cstring>
 #include <string_view>
 
+#include "recorder/bundle/clone.h"
 #include "recorder/bundle/system.h"
-#include "recorder/bundle/text.h"
+#include "recorder/system/signal_action.h"
 
 namespace oomrec::bundle {
 namespace {
@@ -25,14 +26,10 @@ long address(const void* pointer) noexcept { return reinterpret_cast<long>(point
 
 // The child shares our memory and not our handlers: the program's must not run in it.
 void forget_handlers() noexcept {
-  struct {
-    void (*handler)(int) = SIG_DFL;
-    unsigned long flags = 0;
-    void (*restorer)() = nullptr;
-    std::uint64_t mask = 0;
-  } by_default;
+  const system::KernelAction by_default;
   for (int signal = 1; signal <= 64; ++signal)
-    sys::call(SYS_rt_sigaction, signal, address(&by_default), 0, 8);
+    sys::call(SYS_rt_sigaction, signal, address(&by_default), 0,
+              static_cast<long>(system::kSignalMaskBytes));
   const std::uint64_t none = 0;
   sys::call(SYS_rt_sigprocmask, SIG_SETMASK, address(&none), 0, 8);
 }
@@ -46,29 +43,6 @@ void forget_handlers() noexcept {
   const char* const words[] = {"sh", "-c", space.text, nullptr};
   sys::call(SYS_execve, address("/bin/sh"), address(words), address(space.environment));
   for (;;) sys::call(SYS_exit, 127);
-}
-
-// The child runs become_shell(space) on a stack of its own; we stand still until its exec. Its pid,
-// or minus an errno.
-long clone_shell(CommandSpace& space) noexcept {
-  long result = SYS_clone;
-  register long child_word asm("r10") = 0;
-  register long tls asm("r8") = 0;
-  asm volatile(
-      "syscall\n\t"
-      "test %%rax, %%rax\n\t"
-      "jnz 1f\n\t"
-      "xor %%ebp, %%ebp\n\t"
-      "mov %[argument], %%rdi\n\t"
-      "call *%[run]\n\t"
-      "hlt\n"
-      "1:"
-      : "+a"(result)
-      : "D"(static_cast<long>(CLONE_VM | CLONE_VFORK | SIGCHLD)),
-        "S"(space.stack + sizeof space.stack), "d"(0L), "r"(child_word),
-        "r"(tls), [argument] "r"(&space), [run] "r"(&become_shell)
-      : "rcx", "r11", "memory", "cc");
-  return result;
 }
 
 }  // namespace
@@ -95,27 +69,12 @@ void keep_environment(const char* const* environment, CommandSpace& space) noexc
   space.environment[count] = nullptr;
 }
 
-bool expand_command(const char* pattern, int pid, const char* bundle,
-                    CommandSpace& space) noexcept {
-  Text text{space.text};
-  for (const char* at = pattern; *at != '\0'; ++at) {
-    const char word = *at == '%' ? at[1] : '\0';
-    if (word == 'p') {
-      text.signed_number(pid);
-    } else if (word == 'b') {
-      text.add(bundle);
-    } else {
-      text.add(*at);
-    }
-    if (word == 'p' || word == 'b' || word == '%') ++at;
-  }
-  return !text.truncated();
-}
-
 void run_command(CommandSpace& space, unsigned seconds) noexcept {
   constexpr std::uint64_t kSecond = 1'000'000'000;
   const std::uint64_t deadline = sys::monotonic_ns() + seconds * kSecond;
-  const long child = clone_shell(space);
+  // We stand still until its exec.
+  const long child = clone_onto(space.stack + sizeof space.stack, CLONE_VM | CLONE_VFORK | SIGCHLD,
+                                nullptr, become_shell, &space);
   if (child < 0) return;
   const timespec pause{0, 5'000'000};
   while (sys::call(SYS_wait4, child, 0, WNOHANG) == 0 && sys::monotonic_ns() < deadline)

@@ -19,10 +19,6 @@ struct CommandSpace {
 // not the recorder. `environment` as main() gets it; null: none.
 void keep_environment(const char* const* environment, CommandSpace&) noexcept;
 
-// %p: the process; %b: its bundle, or nothing where there is none; %%: a percent sign. False: it is
-// too long.
-bool expand_command(const char* pattern, int pid, const char* bundle, CommandSpace&) noexcept;
-
 // Starts `sh -c` with space.text, stdin from /dev/null and stdout to stderr; waits for its end, at
 // most `seconds`. In the helper only: it becomes a child of the calling process.
 void run_command(CommandSpace&, unsigned seconds) noexcept;

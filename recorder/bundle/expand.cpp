@@ -44,4 +44,21 @@ bool expand_path(std::string_view pattern, const PathWords& words, char* out,
   return !path.truncated();
 }
 
+bool expand_command(std::string_view pattern, std::int64_t pid, std::string_view bundle, char* out,
+                    std::size_t capacity) noexcept {
+  Text text{out, capacity};
+  for (std::size_t i = 0; i < pattern.size(); ++i) {
+    const char next = pattern[i] == '%' && i + 1 < pattern.size() ? pattern[i + 1] : '\0';
+    if (next == 'p') {
+      text.signed_number(pid);
+    } else if (next == 'b') {
+      text.add(bundle);
+    } else {
+      text.add(pattern[i]);
+    }
+    if (next == 'p' || next == 'b' || next == '%') ++i;
+  }
+  return !text.truncated();
+}
+
 }  // namespace oomrec::bundle

@@ -1,4 +1,5 @@
-// The % words of a dump directory: %p pid, %h host, %e program, %t start time, %% a percent sign.
+// The % words of a dump directory: %p pid, %h host, %e program, %t start time, %% a percent sign;
+// and those of the user's command.
 #pragma once
 
 #include <cstddef>
@@ -18,5 +19,10 @@ struct PathWords {
 // to another directory; an unknown % word stays as it is. False: it does not fit.
 bool expand_path(std::string_view pattern, const PathWords&, char* out,
                  std::size_t capacity) noexcept;
+
+// Of --on-oom-exec: %p the process, %b its bundle (nothing where there is none), %% a percent sign;
+// an unknown % word stays as it is. False: it does not fit.
+bool expand_command(std::string_view pattern, std::int64_t pid, std::string_view bundle, char* out,
+                    std::size_t capacity) noexcept;
 
 }  // namespace oomrec::bundle

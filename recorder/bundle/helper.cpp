@@ -28,8 +28,10 @@
 #include <new>
 
 #include "recorder/bundle/bundle.h"
+#include "recorder/bundle/clone.h"
 #include "recorder/bundle/command.h"
 #include "recorder/bundle/crash_names.h"
+#include "recorder/bundle/expand.h"
 #include "recorder/bundle/report.h"
 #include "recorder/bundle/standard_error.h"
 #include "recorder/bundle/system.h"
@@ -208,33 +210,6 @@ void run(void* argument) noexcept {
 
 // --- Beginning and end of a helper --------------------------------------------------------------
 
-// Runs `run(argument)` on `top` in a new helper; its pid, or minus an errno.
-long clone_helper(void* top, void* argument) noexcept {
-  if (system::is_sandboxed()) return -EPERM;
-  long result = SYS_clone;
-  register long child_word asm("r10") = address(&g_word);
-  register long tls asm("r8") = 0;
-  asm volatile(
-      "syscall\n\t"
-      "test %%rax, %%rax\n\t"
-      "jnz 1f\n\t"
-      "xor %%ebp, %%ebp\n\t"
-      "mov %[argument], %%rdi\n\t"
-      "call *%[run]\n\t"
-      "mov %[exit], %%eax\n\t"
-      "xor %%edi, %%edi\n\t"
-      "syscall\n\t"
-      "hlt\n"
-      "1:"
-      : "+a"(result)
-      : "D"(static_cast<long>(CLONE_VM | CLONE_UNTRACED | CLONE_CHILD_SETTID |
-                              CLONE_CHILD_CLEARTID)),
-        "S"(top), "d"(0L), "r"(child_word),
-        "r"(tls), [argument] "r"(argument), [run] "r"(&run), [exit] "i"(SYS_exit)
-      : "rcx", "r11", "memory", "cc");
-  return result;
-}
-
 // The program's stack may be a small signal stack.
 void run_on_stack(void* top, void* argument) noexcept {
   asm volatile(
@@ -264,7 +239,9 @@ long start_work(Desk& desk, bool may_be_in_place = true) noexcept {
   sys::call(SYS_rt_sigprocmask, SIG_SETMASK, address(&all), address(&before), 8);
   desk.in_place = false;
   clear_stack(desk);
-  const long helper = clone_helper(desk.stack + sizeof desk.stack, &desk);
+  const long helper = clone_onto(
+      desk.stack + sizeof desk.stack,
+      CLONE_VM | CLONE_UNTRACED | CLONE_CHILD_SETTID | CLONE_CHILD_CLEARTID, &g_word, run, &desk);
   if (helper < 0) {
     desk.in_place = true;
     if (may_be_in_place) run_on_stack(desk.stack + sizeof desk.stack, &desk);
@@ -426,7 +403,8 @@ bool run_from_process(InHook hook, const char* command, unsigned seconds) noexce
   Desk& desk = *g_desk;
   const bool written =
       g_results[desk.ticket % kResults].load(std::memory_order_acquire) == Result::written;
-  if (!expand_command(command, process_id(), written ? desk.work.path : "", desk.command)) {
+  if (!expand_command(command, process_id(), written ? desk.work.path : "", desk.command.text,
+                      sizeof desk.command.text)) {
     g_word.store(0, std::memory_order_release);
     return false;
   }

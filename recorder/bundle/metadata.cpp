@@ -13,24 +13,29 @@ namespace {
 using session::Failure;
 using session::TableId;
 
+// The key and its value: entry `index` of `threads`.
+void write_thread(JsonWriter& json, const session::View& view, std::uint64_t index) noexcept {
+  session::Thread thread{};
+  view.read(TableId::threads, index, thread);
+  thread.name[sizeof thread.name - 1] = '\0';
+  json.key("thread").begin_object(true);
+  json.key("tid");
+  thread.tid == 0 ? json.null() : json.signed_number(thread.tid);
+  json.key("name").string_or_null(thread.name);
+  json.end_object();
+}
+
 void write_request(InHook hook, JsonWriter& json, const Job& job) noexcept {
   Failure failure{};
   if (job.cause.failure == 0 || !job.view.read(TableId::failures, job.cause.failure, failure))
     return json.null();
-  session::Thread thread{};
-  job.view.read(TableId::threads, failure.thread, thread);
-  thread.name[sizeof thread.name - 1] = '\0';
   json.begin_object();
   json.key("api").string(name_of(static_cast<Api>(failure.api)));
   json.key("size").number(failure.bytes);
   json.key("space").string(name_of(static_cast<Space>(failure.space)));
   json.key("error").string_or_null(error_name(failure.error));
   json.key("repeats").number(failure.repeats.load(std::memory_order_relaxed));
-  json.key("thread").begin_object(true);
-  json.key("tid");
-  thread.tid == 0 ? json.null() : json.signed_number(thread.tid);
-  json.key("name").string_or_null(thread.name);
-  json.end_object();
+  write_thread(json, job.view, failure.thread);
   json.key("stack");
   write_stack(hook, json, job.view, failure.node, job.cause.exported_name);
   json.end_object();
@@ -43,9 +48,6 @@ void write_crash(InHook hook, JsonWriter& json, const session::View& view,
   const session::Crash& crash = view.header().crash;
   const std::uint32_t signal = crash.signal.load(std::memory_order_acquire);
   if (signal == 0) return json.null();
-  session::Thread thread{};
-  view.read(TableId::threads, crash.thread, thread);
-  thread.name[sizeof thread.name - 1] = '\0';
   json.begin_object();
   json.key("signal").number(signal);
   json.key("name").string_or_null(signal_name(signal));
@@ -53,11 +55,7 @@ void write_crash(InHook hook, JsonWriter& json, const session::View& view,
   session::has_address(crash) ? json.number(crash.address) : json.null();
   json.key("sender_pid");
   crash.sender_pid == 0 ? json.null() : json.signed_number(crash.sender_pid);
-  json.key("thread").begin_object(true);
-  json.key("tid");
-  thread.tid == 0 ? json.null() : json.signed_number(thread.tid);
-  json.key("name").string_or_null(thread.name);
-  json.end_object();
+  write_thread(json, view, crash.thread);
   json.key("stack");
   const std::uint32_t count = std::min(crash.frame_count, session::kCrashFrames);
   write_frames(hook, json, view, {crash.frames, count}, names);

@@ -185,6 +185,12 @@ SpaceTotals Recording::totals(Space space) const {
           sums.allocated_count};
 }
 
+std::uint64_t Recording::held_bytes() const {
+  std::uint64_t bytes = 0;
+  for (std::size_t i = 0; i < kSpaceCount; ++i) bytes += totals(static_cast<Space>(i)).live_bytes;
+  return bytes;
+}
+
 std::uint64_t Recording::peak_bytes(Space space) const {
   const std::uint64_t published = header().spaces[static_cast<std::size_t>(space)].peak_bytes;
   return std::max(published, totals(space).live_bytes);

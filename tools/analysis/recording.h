@@ -57,6 +57,7 @@ class Recording {
   std::uint64_t peak_bytes(Space space) const;
   // Live figures are sums over threads that ran on while they were read: never below zero here.
   SpaceTotals totals(Space space) const;
+  std::uint64_t held_bytes() const;  // live in all spaces
 
  private:
   std::filesystem::path path_;

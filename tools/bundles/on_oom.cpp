@@ -5,11 +5,12 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <csignal>
 #include <cstring>
 
+#include "recorder/bundle/expand.h"
+#include "recorder/bundle/verdict.h"
 #include "tools/analysis/recording.h"
 #include "tools/bundles/bundles.h"
 #include "tools/log.h"
@@ -17,25 +18,8 @@
 namespace oomrec::tools {
 namespace {
 
-constexpr std::array kKills = {VerdictCode::cgroup_oom_kill, VerdictCode::system_oom_kill,
-                               VerdictCode::killed_near_limit,
-                               VerdictCode::terminated_under_pressure};
-
-std::string expanded(const std::string& command, std::uint64_t pid, const std::string& bundle) {
-  std::string text;
-  for (std::size_t i = 0; i < command.size(); ++i) {
-    const char word = command[i] == '%' && i + 1 < command.size() ? command[i + 1] : '\0';
-    if (word == 'p') {
-      text += std::to_string(pid);
-    } else if (word == 'b') {
-      text += bundle;
-    } else {
-      text += command[i];
-    }
-    if (word == 'p' || word == 'b' || word == '%') ++i;
-  }
-  return text;
-}
+// For some bundles' paths in place of %b.
+constexpr std::size_t kPathRoom = 64 * 1024;
 
 [[noreturn]] void become_shell(const std::string& text) {
   sigset_t none;
@@ -48,15 +32,20 @@ std::string expanded(const std::string& command, std::uint64_t pid, const std::s
 
 }  // namespace
 
-bool is_kill_for_memory(const std::filesystem::path& bundle) {
-  const std::string verdict = summary_of(bundle).verdict;
-  const bool kill = std::any_of(kKills.begin(), kKills.end(),
-                                [&](VerdictCode code) { return verdict == name_of(code); });
-  return kill && Recording{bundle / kRecordingName}.header().acted == 0;
+bool is_kill_for_memory(const std::filesystem::path& path) {
+  const std::string verdict = summary_of(path).verdict;
+  const auto name = std::find(kVerdictNames.begin(), kVerdictNames.end(), verdict);
+  const bool kill =
+      name != kVerdictNames.end() &&
+      bundle::is_death_by_memory(static_cast<VerdictCode>(name - kVerdictNames.begin()));
+  return kill && Recording{path / kRecordingName}.header().acted == 0;
 }
 
-void run_on_oom(const std::string& command, const std::filesystem::path& bundle, bool wait) {
-  const std::string text = expanded(command, summary_of(bundle).pid, bundle.string());
+void run_on_oom(const std::string& command, const std::filesystem::path& path, bool wait) {
+  const auto pid = static_cast<std::int64_t>(summary_of(path).pid);
+  std::string text(command.size() + kPathRoom, '\0');
+  if (!bundle::expand_command(command, pid, path.native(), text.data(), text.size()))
+    return remark("--on-oom-exec: the command is too long");
   const pid_t child = fork();
   if (child < 0) return remark(fmt::format("--on-oom-exec: {}", std::strerror(errno)));
   if (child != 0) {

@@ -74,13 +74,6 @@ class OwnFile {
   int descriptor_;
 };
 
-std::uint64_t held_bytes(const Recording& recording) {
-  std::uint64_t bytes = 0;
-  for (std::size_t i = 0; i < kSpaceCount; ++i)
-    bytes += recording.totals(static_cast<Space>(i)).live_bytes;
-  return bytes;
-}
-
 // The latest refusal that is no probe: the one that was repeated last.
 bool last_refusal(const session::View& view, std::uint32_t& index, session::Failure& failure) {
   index = 0;
@@ -290,7 +283,7 @@ Recovered recover(const Session& orphan, const fs::path& only_into, const Watche
       told && related &&
       (result.what == Recovery::completed || !bundle::is_kernel_kill(ending.verdict));
   const bool untold = (refused && !told) || (crash_is_due(recording.view()) && !crash_told);
-  const bool worth_telling = ending.killed && (held_bytes(recording) >= kWorthKeepingBytes ||
+  const bool worth_telling = ending.killed && (recording.held_bytes() >= kWorthKeepingBytes ||
                                                bundle::is_death_by_memory(ending.verdict));
   if (untold || (worth_telling && !is_told_already))
     result = write_bundle(recording, directory, orphan.path.parent_path(), ending);

@@ -24,13 +24,6 @@ struct Held {
   std::uint64_t bytes;
 };
 
-std::uint64_t held_bytes(const Recording& recording) {
-  std::uint64_t bytes = 0;
-  for (std::size_t i = 0; i < kSpaceCount; ++i)
-    bytes += recording.totals(static_cast<Space>(i)).live_bytes;
-  return bytes;
-}
-
 }  // namespace
 
 BrinkWatch::BrinkWatch(const ProgramCgroup& cgroup,
@@ -66,7 +59,7 @@ void BrinkWatch::write_bundles() const {
         std::find(processes.begin(), processes.end(), session.pid) != processes.end();
     if (!session.alive || !inside) continue;
     auto recording = std::make_unique<Recording>(session.path);
-    const std::uint64_t bytes = held_bytes(*recording);
+    const std::uint64_t bytes = recording->held_bytes();
     if (largest.recording == nullptr || bytes > largest.bytes)
       largest = {std::move(recording), bytes};
   }
