@@ -23,6 +23,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from memory_cgroup import MemoryCgroup
 
 SOURCE = Path(__file__).resolve().parent.parent
 TIMEOUT_S = 60
@@ -150,30 +151,6 @@ class Runner:
             for stream in (process.stdin, process.stdout, process.stderr):
                 if stream:
                     stream.close()
-
-
-class MemoryCgroup:
-    """A memory cgroup of the test's own, v1 or v2."""
-
-    def __init__(self, name: str, limit: str):
-        v1 = Path("/sys/fs/cgroup/memory")
-        self.path = (v1 if v1.is_dir() else v1.parent) / name
-        self.path.mkdir()
-        knob = "memory.limit_in_bytes" if v1.is_dir() else "memory.max"
-        (self.path / knob).write_text(limit)
-
-    def enter(self) -> None:
-        (self.path / "cgroup.procs").write_text(str(os.getpid()))
-
-    def remove(self) -> None:
-        until = time.monotonic() + 10
-        while self.path.exists() and time.monotonic() < until:
-            for pid in (self.path / "cgroup.procs").read_text().split():
-                with contextlib.suppress(ProcessLookupError):
-                    os.kill(int(pid), signal.SIGKILL)
-            with contextlib.suppress(OSError):
-                self.path.rmdir()
-            time.sleep(0.01)
 
 
 def metadata(bundle: Path) -> dict:

@@ -6,15 +6,12 @@ import os
 import signal
 import subprocess
 import time
-import uuid
 from pathlib import Path
 
 import pytest
 
 MIB = 1 << 20
 LIMIT = 64 * MIB
-V1_ROOT = Path("/sys/fs/cgroup/memory")
-ROOT = V1_ROOT if V1_ROOT.is_dir() else Path("/sys/fs/cgroup")
 
 PYTHON = """
 import sys
@@ -29,42 +26,6 @@ grow()
 """
 
 
-class Cgroup:
-    """A memory cgroup of the test's own, which goes with it."""
-
-    def __init__(self):
-        self.path = ROOT / f"oomrec_test_{uuid.uuid4().hex[:12]}"
-        self.path.mkdir()
-
-    def limit(self, bytes_: int) -> None:
-        v1 = (self.path / "memory.limit_in_bytes").exists()
-        (self.path / ("memory.limit_in_bytes" if v1 else "memory.max")).write_text(str(bytes_))
-        swap = self.path / ("memory.memsw.limit_in_bytes" if v1 else "memory.swap.max")
-        with contextlib.suppress(OSError):  # a kernel without swap accounting
-            swap.write_text(str(bytes_ if v1 else 0))
-
-    def enter(self) -> None:
-        """As preexec_fn: the program to be starts in it."""
-        (self.path / "cgroup.procs").write_text(str(os.getpid()))
-
-    def kills(self) -> int:
-        for name in ("memory.events", "memory.oom_control"):
-            with contextlib.suppress(FileNotFoundError):
-                lines = (self.path / name).read_text().splitlines()
-                return int(next(line.split()[1] for line in lines if line.startswith("oom_kill ")))
-        raise AssertionError("no count of kills")
-
-    def remove(self) -> None:
-        for pid in (self.path / "cgroup.procs").read_text().split():
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(int(pid), signal.SIGKILL)
-        for _ in range(100):
-            with contextlib.suppress(OSError):
-                self.path.rmdir()
-                return
-            time.sleep(0.02)
-
-
 @pytest.fixture(autouse=True)
 def without_warning(oomrec, preload):
     """The bundle before the kill has tests of its own: test_deaths_near_limit.py."""
@@ -73,11 +34,8 @@ def without_warning(oomrec, preload):
 
 
 @pytest.fixture
-def cgroup():
-    made = Cgroup()
-    made.limit(LIMIT)
-    yield made
-    made.remove()
+def cgroup(cgroup):
+    return cgroup(str(LIMIT))
 
 
 def words_of(victim, kind: str) -> list:
