@@ -34,9 +34,10 @@ def test_exact_recording_goes_on_with_samples_and_says_so(preload, oomrec, victi
     assert "exact recording fell back to sampling" in oomrec("show", session).stdout
     assert shown["recording"]["dropped_events"] == 0
     assert shown["recording"]["interval_bytes"] == 512 << 10
-    # Estimated: the standard error is 11 % of 40 MiB. Above 64 KiB each block counts.
+    # Estimated: the standard error is 11 % of 40 MiB. Above 64 KiB each block counts, and one in
+    # fifty recordings has a sample of the 11 KiB of small objects that own them.
     assert held_by(shown, "keep_small")[1] == pytest.approx(SMALL, rel=0.5)
-    assert held_by(shown, "keep_large")[1] == pytest.approx(LARGE, rel=0.02)
+    assert LARGE * 0.98 < held_by(shown, "keep_large")[1] < LARGE * 1.02 + 2 * (512 << 10)
 
 
 def test_a_hundred_thousand_functions_have_names(preload, oomrec, victim):
