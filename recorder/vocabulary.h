@@ -30,7 +30,7 @@ namespace oomrec {
   X(injected) X(thread_creation_failed) X(fork_failed) X(mapping_failed) X(near_limit) \
   X(null_dereference) X(uncaught_bad_alloc) X(crash_after_refusal) X(crashed) \
   X(cgroup_oom_kill) X(system_oom_kill) X(killed_near_limit) X(terminated_under_pressure) \
-  X(killed_externally) X(memory_pressure)
+  X(killed_externally) X(memory_pressure) X(child_killed) X(shared_memory_full) X(exited)
 
 // What refused, or would have refused next. From rlimit_nproc to max_map_count: counts_things().
 #define OOMREC_LIMIT_KINDS(X) \

@@ -36,7 +36,7 @@ template <class T>
 using Atomic = std::atomic<T>;
 
 inline constexpr u64 kMagic = 0x014345524d4f4f1aULL;  // 1A "OOMREC" 01
-inline constexpr u32 kVersion = 2;
+inline constexpr u32 kVersion = 3;
 inline constexpr u64 kSegmentBytes = u64{16} << 20;
 inline constexpr u32 kMaxSegments = 64;
 inline constexpr u64 kPageBytes = 4096;
@@ -475,8 +475,47 @@ inline constexpr u32 kDeathParentCgroup = 32;   // its cgroup is gone: the count
 inline constexpr u32 kDeathCgroupCounted = 64;  // the counters of the cgroup are known at both ends
 inline constexpr u32 kDeathSystemCounted = 128;
 inline constexpr u32 kDeathEarlierBoot = 256;  // the machine has been started again since
+inline constexpr u32 kDeathSharedFull = 512;   // the file system in Header::shared was full
 enum class KernelLine : u32 { none, cgroup, system };
 static_assert(offsetof(Death, kernel_line) == 56 && sizeof(Death) == 320);
+
+// A child that the process waited for and that a signal had ended.
+struct EndedChild {
+  i32 pid;
+  i32 wait_status;
+  Atomic<u64> time_ns;  // of the wait; stored last; 0: none
+};
+inline constexpr u32 kEndedChildren = 8;
+static_assert(sizeof(EndedChild) == 16);
+
+// A worker of the process that died of memory: what the worker's own bundle says of it. Filled in
+// where the parent's bundle is made, as Death. Texts are NUL-terminated.
+struct ChildDeath {
+  i32 pid;  // 0: there is none
+  i32 wait_status;
+  u32 verdict;  // VerdictCode
+  u32 reserved;
+  u64 held_bytes;
+  u64 largest_bytes;  // of its largest holder …
+  char where[192];    // … "train.py:42 make_batch"
+  char program[64];
+  char bundle[64];    // name of its directory, beside the parent's; empty: there is none
+  char summary[256];  // of its verdict
+};
+static_assert(offsetof(ChildDeath, where) == 32 && sizeof(ChildDeath) == 608);
+
+// The latest writable shared mapping of a file in memory (tmpfs), and the room that there was for
+// it: one that had too little stays. Too little room is a SIGBUS, when the mapping is written to.
+struct SharedMemory {
+  Atomic<u64> time_ns;  // stored last; 0: there was no such mapping
+  u64 needed_bytes;     // of the mapping, that the file system had yet to find
+  u64 free_bytes;
+  u64 total_bytes;
+  char path[128];  // of the file, cut; NUL-terminated
+
+  bool too_small() const noexcept { return needed_bytes > free_bytes; }
+};
+static_assert(offsetof(SharedMemory, path) == 32 && sizeof(SharedMemory) == 160);
 
 struct Header {
   u64 magic;
@@ -543,7 +582,10 @@ struct Header {
   // Of the latest bundle's writer, which shares the memory: the kernel, killing for it, may name
   // either.
   Atomic<i32> helper_pid;
-  u32 reserved_tail;
+  Atomic<u32> ended_count;           // of all; child n is at n % kEndedChildren
+  EndedChild ended[kEndedChildren];  // the latest
+  ChildDeath child;
+  SharedMemory shared;
 };
 static_assert(offsetof(Header, used_bytes) == 24 && offsetof(Header, alive_mutex) == 40 &&
               offsetof(Header, pid) == 104 && offsetof(Header, boot_id) == 120 &&
@@ -559,7 +601,11 @@ static_assert(offsetof(Header, limit_as_bytes) == 864 + kTableSlots * sizeof(Tab
               offsetof(Header, crash) == offsetof(Header, health) + sizeof(Health) &&
               offsetof(Header, death) == offsetof(Header, crash) + sizeof(Crash) &&
               offsetof(Header, acted) == offsetof(Header, death) + sizeof(Death) &&
-              sizeof(Header) == offsetof(Header, acted) + 16 && sizeof(Header) <= kHeaderBytes);
+              offsetof(Header, ended) == offsetof(Header, acted) + 16 &&
+              offsetof(Header, child) == offsetof(Header, ended) + 16 * kEndedChildren &&
+              offsetof(Header, shared) == offsetof(Header, child) + sizeof(ChildDeath) &&
+              sizeof(Header) == offsetof(Header, shared) + sizeof(SharedMemory) &&
+              sizeof(Header) <= kHeaderBytes);
 static_assert(std::is_standard_layout_v<Header> && std::is_trivially_destructible_v<Header>);
 static_assert(Atomic<u64>::is_always_lock_free, "a lock would die with its owner");
 
