@@ -3,18 +3,16 @@
 // From outside: no signal, nothing is stopped, the program cannot notice.
 #include <fmt/format.h>
 
-#include <cerrno>
 #include <charconv>
-#include <cstring>
 #include <fstream>
 #include <memory>
 #include <sstream>
 
-#include "recorder/bundle/bundle.h"
 #include "tools/analysis/recording.h"
 #include "tools/arguments.h"
 #include "tools/bundles/bundles.h"
 #include "tools/bundles/orphans.h"
+#include "tools/bundles/writing.h"
 #include "tools/commands.h"
 #include "tools/text.h"
 
@@ -103,20 +101,15 @@ int dump_command(const Words& words) {
   bundle::Cause cause;
   cause.trigger = Trigger::request;
   cause.reason = reason;
-  const bundle::Destination destination{directory.c_str()};
-  const auto workspace = std::make_unique<bundle::Workspace>();
-  int error = 0;
-  if (bundle::write(OutsideHooks::in_hook(), recording->view(), cause, destination, *workspace,
-                    error) != bundle::Result::written) {
-    throw Error{Exit::bad_input,
-                fmt::format("no bundle could be written to {}: {}", printable(directory),
-                            std::strerror(error)),
+  const Written written = write_bundle(*recording, cause, directory);
+  if (written.bundle.empty()) {
+    throw Error{Exit::bad_input, written.problem,
                 "Give another directory: oomrec dump --to DIR PID"};
   }
   if (json)
-    print_json({{"schema_version", 1}, {"bundle", workspace->path}});
+    print_json({{"schema_version", 1}, {"bundle", written.bundle.string()}});
   else
-    fmt::print("{}\n", printable(workspace->path));
+    fmt::print("{}\n", printable(written.bundle.string()));
   return code(Exit::shown);
 }
 

@@ -7,12 +7,8 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
-#include <cerrno>
 #include <chrono>
-#include <csignal>
 #include <cstdlib>
-#include <cstring>
 #include <memory>
 #include <thread>
 
@@ -22,6 +18,7 @@
 #include "tools/analysis/recording.h"
 #include "tools/bundles/bundles.h"
 #include "tools/bundles/completion.h"
+#include "tools/bundles/writing.h"
 #include "tools/error.h"
 #include "tools/log.h"
 #include "tools/text.h"
@@ -148,14 +145,9 @@ bool crash_is_due(const session::View& view) {
          (crash.flags & session::kCrashTold) == 0;
 }
 
-std::uint64_t count_setting(const char* variable, std::uint64_t standard) {
-  const char* text = std::getenv(variable);
-  return text != nullptr && *text != '\0' ? std::strtoull(text, nullptr, 10) : standard;
-}
-
 // Where it was wanted, or else beside the recording.
-Recovered write_bundle(const Recording& orphan, const std::string& directory,
-                       const std::string& beside, const Ending& ending) {
+Recovered write_bundle_of(const Recording& orphan, const std::string& directory,
+                          const std::string& beside, const Ending& ending) {
   bundle::Cause cause;
   cause.trigger = trigger_of(orphan.view());
   session::Failure failure{};
@@ -165,25 +157,10 @@ Recovered write_bundle(const Recording& orphan, const std::string& directory,
   cause.outcome_value = ending.value;
   cause.alive = false;
   if (ending.killed) cause.death = &ending.death;
-  bundle::Destination destination{directory.c_str()};
-  destination.max_dumps = count_setting("OOMREC_MAX_DUMPS", destination.max_dumps);
-  destination.max_total_bytes =
-      count_setting("OOMREC_MAX_TOTAL_MB", destination.max_total_bytes >> 20) << 20;
-
-  std::signal(SIGXFSZ, SIG_IGN);  // a limit on the size of files is an error, not our death
-  const auto workspace = std::make_unique<bundle::Workspace>();
-  int error = 0;
-  const auto write = [&](int& why_not) {
-    return bundle::write(OutsideHooks::in_hook(), orphan.view(), cause, destination, *workspace,
-                         why_not) == bundle::Result::written;
-  };
-  if (write(error)) return {Recovery::made, workspace->path, ""};
-  const std::string problem = fmt::format("no bundle could be written to {}: {}",
-                                          printable(directory), std::strerror(error));
-  destination.directory = beside.c_str();
-  int no_detour = 0;
-  if (write(no_detour)) return {Recovery::made, workspace->path, problem};
-  return {Recovery::left, {}, problem};
+  const Written wanted = write_bundle(orphan, cause, directory);
+  if (!wanted.bundle.empty()) return {Recovery::made, wanted.bundle, ""};
+  const Written detour = write_bundle(orphan, cause, beside);
+  return {detour.bundle.empty() ? Recovery::left : Recovery::made, detour.bundle, wanted.problem};
 }
 
 }  // namespace
@@ -286,7 +263,7 @@ Recovered recover(const Session& orphan, const fs::path& only_into, const Watche
   const bool worth_telling = ending.killed && (recording.held_bytes() >= kWorthKeepingBytes ||
                                                bundle::is_death_by_memory(ending.verdict));
   if (untold || (worth_telling && !is_told_already))
-    result = write_bundle(recording, directory, orphan.path.parent_path(), ending);
+    result = write_bundle_of(recording, directory, orphan.path.parent_path(), ending);
   if (result.what != Recovery::left) unlink(orphan.path.c_str());
   return result;
 }

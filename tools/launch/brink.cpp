@@ -4,12 +4,11 @@
 
 #include <algorithm>
 #include <csignal>
-#include <cstring>
 #include <memory>
 
-#include "recorder/bundle/bundle.h"
 #include "tools/analysis/recording.h"
 #include "tools/bundles/orphans.h"
+#include "tools/bundles/writing.h"
 #include "tools/deaths/present.h"
 #include "tools/error.h"
 #include "tools/large_stack.h"
@@ -70,17 +69,12 @@ void BrinkWatch::write_bundles() const {
   cause.trigger = Trigger::near_limit;
   const auto health = present_health(largest.recording->view(), true);
   cause.health = health.get();
-  const bundle::Destination destination{directory.c_str()};
-  const auto workspace = std::make_unique<bundle::Workspace>();
-  int error = 0;
-  const bool written = bundle::write(OutsideHooks::in_hook(), largest.recording->view(), cause,
-                                     destination, *workspace, error) == bundle::Result::written;
-  if (!written) {
-    remark(fmt::format("no bundle could be written to {}: {}", printable(directory),
-                       std::strerror(error)));
+  const Written written = write_bundle(*largest.recording, cause, directory);
+  if (written.bundle.empty()) {
+    remark(written.problem);
   } else if (!quiet_) {
     remark(fmt::format("the program stands at its cgroup's limit of {}: bundle {}",
-                       size_text(cgroup_.bytes()), printable(workspace->path)));
+                       size_text(cgroup_.bytes()), printable(written.bundle.string())));
   }
 }
 

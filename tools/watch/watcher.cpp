@@ -9,13 +9,12 @@
 #include <algorithm>
 #include <cerrno>
 #include <csignal>
-#include <cstring>
 #include <memory>
 
-#include "recorder/bundle/bundle.h"
 #include "tools/analysis/recording.h"
 #include "tools/bundles/bundles.h"
 #include "tools/bundles/on_oom.h"
+#include "tools/bundles/writing.h"
 #include "tools/deaths/present.h"
 #include "tools/error.h"
 #include "tools/log.h"
@@ -158,17 +157,10 @@ void Watcher::warn_of_pressure() {
   bundle::Cause cause;
   cause.trigger = Trigger::pressure;
   cause.health = health.get();
-  const bundle::Destination destination{directory.c_str()};
-  const auto workspace = std::make_unique<bundle::Workspace>();
-  int error = 0;
-  if (bundle::write(OutsideHooks::in_hook(), recording->view(), cause, destination, *workspace,
-                    error) == bundle::Result::written) {
-    tell_(fmt::format("process {}: {}: {}", largest->session.pid, workspace->verdict.summary,
-                      printable(workspace->path)));
-  } else {
-    remark(fmt::format("no bundle could be written to {}: {}", printable(directory),
-                       std::strerror(error)));
-  }
+  const Written written = write_bundle(*recording, cause, directory);
+  written.bundle.empty() ? remark(written.problem)
+                         : tell_(fmt::format("process {}: {}: {}", largest->session.pid,
+                                             written.summary, printable(written.bundle.string())));
 }
 
 // Waits for the next thing to happen and sees to it. False: we are to stop.

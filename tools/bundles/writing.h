@@ -1,0 +1,21 @@
+// Writes a bundle from outside: of a process that lives, or of a dead one's recording.
+#pragma once
+
+#include <filesystem>
+#include <string>
+
+#include "recorder/bundle/bundle.h"
+#include "tools/analysis/recording.h"
+
+namespace oomrec::tools {
+
+struct Written {
+  std::filesystem::path bundle;  // empty: it could not be written, and `problem` says why
+  std::string summary;           // of its verdict
+  std::string problem;
+};
+
+// Into `directory`, where as many bundles stay as OOMREC_MAX_DUMPS and OOMREC_MAX_TOTAL_MB say.
+Written write_bundle(const Recording&, const bundle::Cause&, const std::string& directory);
+
+}  // namespace oomrec::tools
