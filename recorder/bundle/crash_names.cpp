@@ -11,34 +11,51 @@ using session::TableId;
 constexpr unsigned kCrashLookUps = 16;
 constexpr unsigned kRefusalLookUps = 4;  // operator new stands right outside of malloc
 
-// The frame's function has a name that begins so.
-bool is_named(InHook hook, const session::View& view, std::uint64_t frame, ExportedName names,
-              std::string_view prefix) noexcept {
-  char name[64];
-  session::Module module{};
-  return session::kind_of(frame) == FrameKind::native &&
-         view.read(TableId::modules, session::module_of(frame), module) &&
-         exported_name(hook, names, module, frame, name).starts_with(prefix);
+constexpr unsigned kThrowerLookUps = 3;  // it may throw by a helper of the C++ library
+
+struct Names {
+  InHook hook;
+  const session::View& view;
+  ExportedName names;
+
+  // The frame's function has a name that begins with one of these.
+  template <class... Prefix>
+  bool is_named(std::uint64_t frame, Prefix... prefix) const noexcept {
+    char buffer[64];
+    session::Module module{};
+    if (session::kind_of(frame) != FrameKind::native ||
+        !view.read(TableId::modules, session::module_of(frame), module))
+      return false;
+    const std::string_view name = exported_name(hook, names, module, frame, buffer);
+    return (name.starts_with(prefix) || ...);
+  }
+  bool is_new(std::uint64_t frame) const noexcept { return is_named(frame, "_Znw", "_Zna"); }
+};
+
+// What the crash's own stack says.
+std::uint32_t flags_of_end(const Names& names, const session::Crash& crash) noexcept {
+  const std::uint64_t* const end =
+      crash.frames + std::min(crash.frame_count, session::kCrashFrames);
+  const std::uint64_t* const last = crash.frames + std::min(crash.frame_count, kCrashLookUps);
+  const std::uint64_t* at = std::find_if(
+      crash.frames, last, [&](auto frame) { return names.is_named(frame, "_ZSt9terminatev"); });
+  if (at == last) return 0;
+  // One that was caught and thrown again came from somewhere else.
+  at = std::find_if(at, last, [&](auto frame) { return names.is_named(frame, "__cxa_throw"); });
+  if (at == last) return session::kCrashTerminate;
+  const std::uint64_t* const thrower = at + 1;
+  const bool by_new = std::any_of(thrower, std::min(thrower + kThrowerLookUps, end),
+                                  [&](auto frame) { return names.is_new(frame); });
+  return session::kCrashTerminate | (by_new ? 0 : session::kCrashOtherThrow);
 }
 
-bool was_terminated(InHook hook, const session::View& view, const session::Crash& crash,
-                    ExportedName names) noexcept {
-  const std::uint32_t count = std::min(crash.frame_count, kCrashLookUps);
-  return std::any_of(crash.frames, crash.frames + count, [&](std::uint64_t frame) {
-    return is_named(hook, view, frame, names, "_ZSt9terminatev");
-  });
-}
-
-bool was_new(InHook hook, const session::View& view, const session::Crash& crash,
-             ExportedName names) noexcept {
+bool was_new(const Names& names, const session::Crash& crash) noexcept {
   session::Failure failure{};
-  if (!view.read(TableId::failures, crash.failure, failure)) return false;
+  if (!names.view.read(TableId::failures, crash.failure, failure)) return false;
   bool found = static_cast<Api>(failure.api) == Api::operator_new;
   unsigned look_ups = 0;
-  view.walk(failure.node, [&](std::uint64_t frame) {
-    if (found || look_ups++ >= kRefusalLookUps) return;
-    found =
-        is_named(hook, view, frame, names, "_Znw") || is_named(hook, view, frame, names, "_Zna");
+  names.view.walk(failure.node, [&](std::uint64_t frame) {
+    if (!found && look_ups++ < kRefusalLookUps) found = names.is_new(frame);
   });
   return found;
 }
@@ -46,9 +63,9 @@ bool was_new(InHook hook, const session::View& view, const session::Crash& crash
 }  // namespace
 
 std::uint32_t flags_by_name(InHook hook, const session::View& view, const session::Crash& crash,
-                            ExportedName names) noexcept {
-  return (was_terminated(hook, view, crash, names) ? session::kCrashTerminate : 0) |
-         (was_new(hook, view, crash, names) ? session::kCrashNew : 0);
+                            ExportedName exported) noexcept {
+  const Names names{hook, view, exported};
+  return flags_of_end(names, crash) | (was_new(names, crash) ? session::kCrashNew : 0);
 }
 
 }  // namespace oomrec::bundle

@@ -7,7 +7,7 @@
 
 namespace oomrec::bundle {
 
-// kCrashTerminate and kCrashNew, as far as they hold. At most 20 look-ups.
+// kCrashTerminate, kCrashNew and kCrashOtherThrow, as far as they hold. At most 23 look-ups.
 std::uint32_t flags_by_name(InHook, const session::View&, const session::Crash&,
                             ExportedName) noexcept;
 

@@ -104,6 +104,9 @@ void judge(Verdict& verdict, const Crash& crash, const Failure& failure, Text& s
     add_line(verdict, [&](Text& text) {
       text.add("the address is ").add(result).add(" plus less than what was asked for");
     });
+  } else if (terminated && (crash.flags & session::kCrashOtherThrow) != 0) {
+    sentence.add("another exception was not caught");
+    line("std::terminate is on the stack of the abort; what was thrown came from no operator new");
   } else if (terminated && (crash.flags & session::kCrashNew) != 0) {
     verdict.code = VerdictCode::uncaught_bad_alloc;
     sentence.add("nobody caught the std::bad_alloc");

@@ -52,6 +52,7 @@ inline constexpr u32 kCrashTerminate = 2;    // std::terminate is on the stack
 inline constexpr u32 kCrashServedSince = 4;  // the refused stack has been given memory since
 inline constexpr u32 kCrashNew = 8;          // the refused call was made by operator new
 inline constexpr u32 kCrashTold = 16;        // a bundle tells it
+inline constexpr u32 kCrashOtherThrow = 32;  // what was thrown came from no operator new
 // A fault whose address the kernel has told: not one that was sent, nor a wild address (SI_KERNEL).
 inline bool has_address(const Crash& crash) noexcept {
   constexpr i32 kFromKernel = 0x80;

@@ -126,15 +126,22 @@ def test_nothing_is_said_where_that_was_asked_for(recorded, victim):
     assert run.stderr == "" and run.bundles()
 
 
-@pytest.mark.parametrize("words", [[], ["other"]])
-def test_an_exception_that_nobody_catches(recorded, shown, victim, words):
+@pytest.mark.parametrize(
+    "words, code, end",
+    [
+        ([], "uncaught_bad_alloc", "nobody caught the std::bad_alloc"),
+        (["again"], "uncaught_bad_alloc", "nobody caught the std::bad_alloc"),
+        (["other"], "crash_after_refusal", "another exception was not caught"),
+    ],
+)
+def test_an_exception_that_nobody_catches(recorded, shown, victim, words, code, end):
     run = recorded(victim("uncaught_new"), *words)
     died_of(run, signal.SIGABRT)
     page = shown(run)
     summary = page["verdict"]["summary"]
     assert summary.startswith("SIGABRT, ") and "malloc refused 64.0 TiB" in summary
-    assert page["verdict"]["code"] == "uncaught_bad_alloc"
-    assert summary.endswith("nobody caught the std::bad_alloc")
+    assert page["verdict"]["code"] == code
+    assert summary.endswith(end)
     assert any("std::terminate" in line for line in page["verdict"]["evidence"])
 
 

@@ -1,5 +1,6 @@
-// Nobody catches the std::bad_alloc. With a word, that one is caught, and the next exception is
-// not.
+// Nobody catches the std::bad_alloc. With "again" it is caught and thrown again; with "other" it is
+// caught, and the next exception is not.
+#include <cstring>
 #include <new>
 #include <stdexcept>
 
@@ -7,11 +8,12 @@
 
 static char* volatile block;
 
-int main(int count, char**) {
+int main(int count, char** words) {
   if (count < 2) block = new char[TOO_MUCH + 223];
   try {
     block = new char[TOO_MUCH + 227];
   } catch (const std::bad_alloc&) {
+    if (std::strcmp(words[1], "again") == 0) throw;
     throw std::runtime_error("without memory");
   }
   return 9;

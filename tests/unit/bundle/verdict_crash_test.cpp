@@ -129,6 +129,9 @@ TEST_CASE(
   CHECK(session.verdict().code == VerdictCode::crash_after_refusal);
   session.crash().flags = session::kCrashNew | session::kCrashTerminate;
   CHECK(session.verdict().code == VerdictCode::uncaught_bad_alloc);
+  session.crash().flags |= session::kCrashOtherThrow;
+  CHECK(session.verdict().code == VerdictCode::crash_after_refusal);
+  CHECK(session.summary().ends_with("another exception was not caught"));
 }
 
 TEST_CASE("the end of a stack is told as such") {
@@ -200,23 +203,49 @@ namespace {
 
 bool name_by_offset(InHook, std::uint64_t start, std::uint64_t pc, char* name,
                     std::size_t capacity) noexcept {
-  constexpr std::string_view kNames[] = {"abort", "_ZSt9terminatev", "_Znwm", "main"};
+  constexpr std::string_view kNames[] = {"abort", "_ZSt9terminatev", "_Znwm", "main",
+                                         "__cxa_throw"};
   const std::uint64_t at = (pc - start) / 16;
   if (at >= std::size(kNames)) return false;
   Text{name, capacity}.add(kNames[at]);
   return true;
 }
 
+std::uint64_t frame_of(const CrashedSession& session, std::uint64_t name) {
+  return session::native_frame(session.libc, name * 16 + 1, false, false);
+}
+
+std::uint32_t flags_of(CrashedSession& session) {
+  return flags_by_name(OutsideHooks::in_hook(), session.view(), session.crash(), name_by_offset);
+}
+
 }  // namespace
+
+TEST_CASE("names make flags: who threw what was not caught") {
+  CrashedSession session;
+  Crash& crash = session.crash();
+  crash.frame_count = session::kCrashFrames;
+  for (auto& word : crash.frames) word = frame_of(session, 3);
+  crash.frames[1] = frame_of(session, 4);  // a throw that did not call std::terminate
+  CHECK(flags_of(session) == 0);
+  constexpr std::uint32_t kAnother = session::kCrashTerminate | session::kCrashOtherThrow;
+  crash.frames[0] = frame_of(session, 1);
+  CHECK(flags_of(session) == kAnother);
+  crash.frames[4] = frame_of(session, 2);
+  CHECK(flags_of(session) == session::kCrashTerminate);
+  crash.frames[4] = frame_of(session, 3);
+  crash.frames[5] = frame_of(session, 2);  // too far out to be what threw
+  CHECK(flags_of(session) == kAnother);
+  crash.frame_count = 2;
+  CHECK(flags_of(session) == kAnother);
+  crash.frames[1] = frame_of(session, 3);  // thrown again
+  CHECK(flags_of(session) == session::kCrashTerminate);
+}
 
 TEST_CASE("names make flags: std::terminate on the crash's stack, operator new on the refusal's") {
   CrashedSession session;
-  const auto frame = [&](std::uint64_t number) {
-    return session::native_frame(session.libc, number * 16 + 1, false, false);
-  };
-  const auto flags = [&] {
-    return flags_by_name(OutsideHooks::in_hook(), session.view(), session.crash(), name_by_offset);
-  };
+  const auto frame = [&](std::uint64_t name) { return frame_of(session, name); };
+  const auto flags = [&] { return flags_of(session); };
   CHECK(flags() == 0);
 
   Crash& crash = session.crash();
