@@ -14,6 +14,7 @@
 #include "recorder/bundle/expand.h"
 #include "recorder/counters.h"
 #include "recorder/crash.h"
+#include "recorder/ended_children.h"
 #include "recorder/failures.h"
 #include "recorder/handlers.h"
 #include "recorder/injection.h"
@@ -308,8 +309,12 @@ void on_exit(InHook hook, int status, ExitKind) noexcept {
   tell_last_failure(hook, status);
   bundle::finish(hook, static_cast<unsigned>(g_state.options.bundle_seconds));
   complete_outcome_at_end(hook, status);
+  session::Header& header = g_session.header();
+  const std::uint64_t now = system::monotonic_ns();
+  header.last_tick_ns.store(now, std::memory_order_relaxed);
   g_session.mark(hook, session::State::exited, status);
-  if (last_failure_told()) g_session.remove_file(hook);
+  const bool by_child = status != 0 && lost_child_lately(header, now);
+  if (last_failure_told() && !by_child) g_session.remove_file(hook);
 }
 
 // What needs system calls comes first: a bundle that is being written, and this thread's lane, the

@@ -4,9 +4,11 @@
 // status).
 #include "recorder/recorder.h"
 
+#include "recorder/ended_children.h"
 #include "recorder/session/writer.h"
 #include "recorder/stack/stack.h"
 #include "recorder/state.h"
+#include "recorder/system/files.h"
 #include "recorder/threads.h"
 #include "recorder/tick.h"
 
@@ -16,6 +18,7 @@ using session::g_session;
 
 void on_child_status(InHook hook, int pid, int wait_status) noexcept {
   if (phase() != Phase::active) return;
+  remember_ended(g_session.header(), pid, wait_status, system::monotonic_ns());
   ThreadState* const thread = current_thread(hook);
   if (thread == nullptr) return;
   maybe_read_clock(hook, *thread);

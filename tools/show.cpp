@@ -271,6 +271,25 @@ Json holders_json(const Source& source, std::size_t top) {
   return holders;
 }
 
+// A field of the recording that holds text, as far as it goes.
+template <std::size_t N>
+Json field_json(const char (&field)[N]) {
+  return text_or_null(printable({field, strnlen(field, N)}));
+}
+
+Json child_json(const session::ChildDeath& child) {
+  if (child.pid == 0) return nullptr;
+  return {
+      {"pid", child.pid},
+      {"program", field_json(child.program)},
+      {"verdict", name_of(static_cast<VerdictCode>(child.verdict))},
+      {"held_bytes", child.held_bytes},
+      {"largest_bytes", child.largest_bytes},
+      {"where", field_json(child.where)},
+      {"bundle", field_json(child.bundle)},
+  };
+}
+
 Json verdict_json(const bundle::Verdict& verdict) {
   Json evidence = Json::array();
   for (unsigned i = 0; i < std::min(verdict.evidence_count, bundle::kMaxEvidence); ++i) {
@@ -299,6 +318,7 @@ Json page_json(const Source& source, std::size_t top) {
       {"process", process_json(source)},
       {"request", request_json(source)},
       {"crash", crash_json(source)},
+      {"child", child_json(source.recording->header().child)},
       {"limit", limit_json(verdict)},
       {"spaces", spaces_json(*source.recording)},
       {"holders", holders_json(source, top)},

@@ -31,6 +31,7 @@ struct Cause {
   bool alive = true;               // /proc/PID of the process may be read for environment.json
   const session::Death* death = nullptr;    // what was found out about its end; null: nobody looked
   const session::Health* health = nullptr;  // as others see it now; null: as it saw itself last
+  const session::ChildDeath* child = nullptr;  // the worker that it ended for; null: none
 
   // What follows has a default that fits most callers.
   std::string_view glibc_version;        // of the process; empty: not known

@@ -41,6 +41,19 @@ void write_request(InHook hook, JsonWriter& json, const Job& job) noexcept {
   json.end_object();
 }
 
+void write_child(JsonWriter& json, const session::ChildDeath* child) noexcept {
+  if (child == nullptr) return json.null();
+  json.begin_object();
+  json.key("pid").signed_number(child->pid);
+  json.key("program").string_or_null(child->program);
+  json.key("verdict").string(name_of(static_cast<VerdictCode>(child->verdict)));
+  json.key("held_bytes").number(child->held_bytes);
+  json.key("largest_bytes").number(child->largest_bytes);
+  json.key("where").string_or_null(child->where);
+  json.key("bundle").string_or_null(child->bundle);
+  json.end_object();
+}
+
 }  // namespace
 
 void write_crash(InHook hook, JsonWriter& json, const session::View& view,
@@ -117,6 +130,8 @@ bool write_metadata(InHook hook, Job& job) noexcept {
   write_request(hook, json, job);
   json.key("failure");
   job.cause.failure == 0 ? json.null() : json.number(job.cause.failure);
+  json.key("child");
+  write_child(json, job.cause.child);
   json.end_object();
   return file.done();
 }

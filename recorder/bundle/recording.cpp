@@ -160,6 +160,7 @@ std::uint64_t Recording::lay_out(Reduction reduction) noexcept {
   header_.header_bytes = session::kHeaderBytes;
   std::memset(header_.alive_mutex, 0, sizeof header_.alive_mutex);  // nobody's: a copy is dead
   if (job_.cause.death != nullptr) header_.death = *job_.cause.death;
+  if (job_.cause.child != nullptr) header_.child = *job_.cause.child;
   if (job_.cause.health != nullptr) {
     std::memcpy(static_cast<void*>(&header_.health), static_cast<const void*>(job_.cause.health),
                 sizeof header_.health);

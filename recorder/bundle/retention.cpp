@@ -14,13 +14,15 @@ namespace {
 
 constexpr VerdictCode kNotMemory[] = {VerdictCode::simulated, VerdictCode::requested,
                                       VerdictCode::injected,  VerdictCode::unknown,
-                                      VerdictCode::crashed,   VerdictCode::killed_externally};
+                                      VerdictCode::crashed,   VerdictCode::killed_externally,
+                                      VerdictCode::exited};
 constexpr std::size_t kPart = sizeof(Workspace{}.json) / 4;
 
 // Of a kill nobody may know more than what the process held: that is all there will ever be of it.
+// Where more is known it counts: a parent that has lost a worker ends the others itself.
 bool tells_of_memory(std::string_view verdict, std::string_view reason) noexcept {
   if (reason == name_of(Trigger::simulated)) return false;
-  if (reason == name_of(Trigger::killed)) return true;
+  if (reason == name_of(Trigger::killed) && verdict == name_of(VerdictCode::unknown)) return true;
   for (const VerdictCode code : kNotMemory)
     if (verdict == name_of(code)) return false;
   return true;

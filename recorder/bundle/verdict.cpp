@@ -41,7 +41,7 @@ bool has_ended(std::string_view outcome) noexcept {
 
 void explain(Verdict& verdict, const session::View& view, Trigger trigger, std::uint32_t index,
              std::string_view reason, std::string_view outcome, const session::Death* found,
-             const session::Health* seen) noexcept {
+             const session::Health* seen, const session::ChildDeath* worker) noexcept {
   verdict.code = VerdictCode::unknown;
   verdict.summary[0] = '\0';
   verdict.evidence_count = 0;
@@ -49,6 +49,7 @@ void explain(Verdict& verdict, const session::View& view, Trigger trigger, std::
   session::Failure failure{};
   const session::Death& death = found != nullptr ? *found : view.header().death;
   const session::Health& health = seen != nullptr ? *seen : view.header().health;
+  const session::ChildDeath& child = worker != nullptr ? *worker : view.header().child;
   const bool simulated = trigger == Trigger::simulated;
   const bool refused = trigger != Trigger::request && index != 0 &&
                        view.read(session::TableId::failures, index, failure);
@@ -59,7 +60,9 @@ void explain(Verdict& verdict, const session::View& view, Trigger trigger, std::
        (refused && crash.failure == index && follows_refusal(view.header())));
   if (simulated) add_line(verdict, [](Text& line) { line.add("simulated by `oomrec simulate`"); });
   if (refused && !explained_by_crash) explain_refusal(verdict, view, failure);
-  if (explained_by_crash) {
+  if (trigger == Trigger::killed && child.pid != 0) {
+    explain_child(verdict, view, child, death, outcome);
+  } else if (explained_by_crash) {
     explain_crash(verdict, view);
   } else if (trigger == Trigger::near_limit) {
     explain_near_limit(verdict, view, health);

@@ -23,10 +23,12 @@ struct Verdict {
 
 // `failure` 0: nothing was refused, or that is not why. `reason`: the words given with a request.
 // `outcome`: of the process, as in metadata.json. `death`: what was found out about it, `health`:
-// how it fares; null: as the recording says. Which evidence leads to which code: docs/deaths.md.
+// how it fares, `child`: the worker that it ended for; null: as the recording says. Which evidence
+// leads to which code: docs/deaths.md.
 void explain(Verdict& verdict, const session::View&, Trigger, std::uint32_t failure,
              std::string_view reason, std::string_view outcome, const session::Death* death,
-             const session::Health* health = nullptr) noexcept;
+             const session::Health* health = nullptr,
+             const session::ChildDeath* child = nullptr) noexcept;
 
 // The same where the stack has room for it.
 inline Verdict verdict_of(const session::View& view, Trigger trigger, std::uint32_t failure,
@@ -51,5 +53,9 @@ constexpr bool is_death_by_memory(VerdictCode code) noexcept {
   return is_kernel_kill(code) || code == VerdictCode::killed_near_limit ||
          code == VerdictCode::terminated_under_pressure;
 }
+
+// What a worker died of may be why its parent ended: lack of memory, by whatever signal. Else
+// there is no phrase for it.
+std::string_view fatal_to_parent(VerdictCode) noexcept;
 
 }  // namespace oomrec::bundle

@@ -48,13 +48,6 @@ bool is_null_dereference(const Crash& crash, const Failure& failure) noexcept {
          offset < std::min(crash.failure_bytes, kNearNull);
 }
 
-// "0.2 ms", "11.0 s"
-void add_time(Text& text, std::uint64_t ns) noexcept {
-  const bool seconds = ns >= 1'000'000'000;
-  const std::uint64_t tenths = ns / (seconds ? 100'000'000 : 100'000);
-  text.number(tenths / 10).add('.').number(tenths % 10).add(seconds ? " s" : " ms");
-}
-
 void add_signal(Text& text, const Crash& crash) noexcept {
   const std::uint32_t signal = crash.signal.load(std::memory_order_relaxed);
   const std::string_view name = signal_name(signal);
@@ -177,6 +170,12 @@ void explain_without_link(Verdict& verdict, const View& view, Ruling ruling) noe
 }
 
 }  // namespace
+
+void add_time(Text& text, std::uint64_t ns) noexcept {
+  const bool seconds = ns >= 1'000'000'000;
+  const std::uint64_t tenths = ns / (seconds ? 100'000'000 : 100'000);
+  text.number(tenths / 10).add('.').number(tenths % 10).add(seconds ? " s" : " ms");
+}
 
 bool follows_refusal(const session::Header& header) noexcept {
   return ruling_of(header) == Ruling::follows;

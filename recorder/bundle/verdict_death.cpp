@@ -48,7 +48,7 @@ VerdictCode code_of(const DeathFacts& facts) noexcept {
       break;
   }
   const Usage& usage = facts.usage;
-  if (facts.exited) return VerdictCode::unknown;
+  if (facts.exited) return VerdictCode::exited;
   if (facts.signal == 0 || facts.signal == kSigKill) {
     if (facts.has(session::kDeathEarlierBoot)) return VerdictCode::unknown;
     if (usage.near()) return VerdictCode::killed_near_limit;
@@ -61,12 +61,6 @@ VerdictCode code_of(const DeathFacts& facts) noexcept {
   }
   const Signal* const signal = signal_of(facts.signal);
   return signal != nullptr && signal->crash ? VerdictCode::crashed : VerdictCode::killed_externally;
-}
-
-void add_signal(Text& text, int number) noexcept {
-  const Signal* const signal = signal_of(number);
-  signal != nullptr ? text.add(signal->name)
-                    : text.add("signal ").number(static_cast<std::uint64_t>(number));
 }
 
 // ", at 97 % of the limit of its cgroup"
@@ -232,6 +226,17 @@ void name_limit(Verdict& verdict, const Usage& usage) noexcept {
 }
 
 }  // namespace
+
+void add_signal(Text& text, int number) noexcept {
+  const Signal* const signal = signal_of(number);
+  signal != nullptr ? text.add(signal->name)
+                    : text.add("signal ").number(static_cast<std::uint64_t>(number));
+}
+
+void add_end(Text& text, const session::View& view, const session::Death& death,
+             std::string_view outcome) noexcept {
+  add_end(text, DeathFacts{view, death, outcome}, outcome);
+}
 
 bool killed_by_kernel(const session::View& view, const session::Death& death,
                       std::string_view outcome) noexcept {

@@ -20,8 +20,19 @@ void explain_death(Verdict&, const session::View&, const session::Death&,
 bool killed_by_kernel(const session::View&, const session::Death&,
                       std::string_view outcome) noexcept;
 
+// "SIGTERM"
+void add_signal(Text&, int number) noexcept;
+// " was killed by SIGTERM", " ended with exit status 1"
+void add_end(Text&, const session::View&, const session::Death&, std::string_view outcome) noexcept;
+
+// verdict_child.cpp
+void explain_child(Verdict&, const session::View&, const session::ChildDeath&,
+                   const session::Death&, std::string_view outcome) noexcept;
+
 // verdict_crash.cpp: the crash in the session's header.
 void explain_crash(Verdict&, const session::View&) noexcept;
+// "0.2 ms", "11.0 s"
+void add_time(Text&, std::uint64_t ns) noexcept;
 
 // A sum that stays at kUnlimited.
 inline std::uint64_t add(std::uint64_t a, std::uint64_t b) noexcept {

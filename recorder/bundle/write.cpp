@@ -142,7 +142,8 @@ Result write(InHook hook, const session::View& view, const Cause& given,
   }
   char outcome[32];
   explain(work.verdict, view, cause.trigger, cause.failure, cause.reason,
-          outcome_text(cause.outcome, cause.outcome_value, outcome), cause.death, cause.health);
+          outcome_text(cause.outcome, cause.outcome_value, outcome), cause.death, cause.health,
+          cause.child);
 
   const int dump_directory = open_dump_directory(destination.directory, work);
   if (dump_directory < 0) {

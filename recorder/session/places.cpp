@@ -86,6 +86,13 @@ std::uint64_t take_number(std::string_view& name) noexcept {
   return number;
 }
 
+// It may say why its process ended, and how its children did.
+bool lost_children(const File& file) noexcept {
+  std::uint32_t count = 0;
+  const long got = file.read_at(offsetof(Header, ended_count), &count, sizeof count);
+  return got == static_cast<long>(sizeof count) && count != 0;
+}
+
 bool is_dead(const File& directory, const char* name, Dead& dead) noexcept {
   const File file = File::open_at(directory.descriptor(), name, O_RDONLY | O_NOFOLLOW);
   struct stat facts;
@@ -108,7 +115,7 @@ bool is_dead(const File& directory, const char* name, Dead& dead) noexcept {
     return never_began(maker_of(name), dead.modified_s);
   }
   const bool left = state == State::exited || state == State::replaced;
-  dead.of_no_use = left && header.failures_total.load() == 0;
+  dead.of_no_use = left && header.failures_total.load() == 0 && !lost_children(file);
   return life_of(header) == Life::dead;
 }
 

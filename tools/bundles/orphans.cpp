@@ -1,9 +1,6 @@
 #include "tools/bundles/orphans.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <sys/file.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -18,6 +15,9 @@
 #include "tools/analysis/recording.h"
 #include "tools/bundles/bundles.h"
 #include "tools/bundles/completion.h"
+#include "tools/bundles/family.h"
+#include "tools/bundles/own_file.h"
+#include "tools/bundles/workers.h"
 #include "tools/bundles/writing.h"
 #include "tools/error.h"
 #include "tools/log.h"
@@ -31,45 +31,6 @@ using session::State;
 using session::TableId;
 
 constexpr std::uint64_t kWorthKeepingBytes = std::uint64_t{16} << 20;
-
-// A file of ours, opened without following a link; the lock of who recovers it is on this.
-class OwnFile {
- public:
-  explicit OwnFile(const fs::path& path)
-      : descriptor_(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK)) {}
-  ~OwnFile() {
-    if (descriptor_ >= 0) close(descriptor_);
-  }
-  OwnFile(const OwnFile&) = delete;
-  OwnFile& operator=(const OwnFile&) = delete;
-
-  bool ours() const {
-    struct stat status {};
-    return descriptor_ >= 0 && fstat(descriptor_, &status) == 0 && S_ISREG(status.st_mode) &&
-           status.st_uid == geteuid() && status.st_nlink != 0;
-  }
-
-  // Nobody else has it, and nobody has finished with it meanwhile.
-  bool claim() const { return flock(descriptor_, LOCK_EX | LOCK_NB) == 0 && ours(); }
-
-  // False: it is not yet a session.
-  bool read_header(session::Header& header) const {
-    const ssize_t got = pread(descriptor_, static_cast<void*>(&header), sizeof header, 0);
-    return got == static_cast<ssize_t>(sizeof header) && header.magic == session::kMagic &&
-           static_cast<State>(header.state.load()) != State::starting;
-  }
-
-  // It is not yet a session, and never will be.
-  bool never_began(const fs::path& path) const {
-    struct stat status {};
-    const auto header = std::make_unique<session::Header>();
-    return !read_header(*header) && fstat(descriptor_, &status) == 0 &&
-           session::never_began(session::maker_of(path.filename().native()), status.st_mtim.tv_sec);
-  }
-
- private:
-  int descriptor_;
-};
 
 // The latest refusal that is no probe: the one that was repeated last.
 bool last_refusal(const session::View& view, std::uint32_t& index, session::Failure& failure) {
@@ -147,7 +108,8 @@ bool crash_is_due(const session::View& view) {
 
 // Where it was wanted, or else beside the recording.
 Recovered write_bundle_of(const Recording& orphan, const std::string& directory,
-                          const std::string& beside, const Ending& ending) {
+                          const std::string& beside, const Ending& ending,
+                          const session::ChildDeath* worker) {
   bundle::Cause cause;
   cause.trigger = trigger_of(orphan.view());
   session::Failure failure{};
@@ -157,6 +119,7 @@ Recovered write_bundle_of(const Recording& orphan, const std::string& directory,
   cause.outcome_value = ending.value;
   cause.alive = false;
   if (ending.killed) cause.death = &ending.death;
+  if (cause.trigger == Trigger::killed) cause.child = worker;
   const Written wanted = write_bundle(orphan, cause, directory);
   if (!wanted.bundle.empty()) return {Recovery::made, wanted.bundle, ""};
   const Written detour = write_bundle(orphan, cause, beside);
@@ -201,11 +164,18 @@ std::vector<Session> sessions_of(const std::vector<fs::path>& dump_directories) 
       if (found.unfinished && !file.never_began(found.path)) continue;
       found.pid =
           found.unfinished ? session::maker_of(found.path.filename().native()).pid : header->pid;
+      found.parent_pid = header->parent_pid;
+      found.start_ticks = header->start_ticks;
+      found.start_monotonic_ns = header->start_monotonic_ns;
       found.alive = !found.unfinished && session::life_of(*header) == session::Life::alive;
       found.writable = access(directory.c_str(), W_OK) == 0;
       sessions.push_back(std::move(found));
     }
   }
+  std::stable_sort(sessions.begin(), sessions.end(), [](const Session& a, const Session& b) {
+    return std::pair{a.start_ticks, a.start_monotonic_ns} >
+           std::pair{b.start_ticks, b.start_monotonic_ns};
+  });
   return sessions;
 }
 
@@ -238,7 +208,9 @@ Recovered recover(const Session& orphan, const fs::path& only_into, const Watche
   session::Failure failure{};
   const bool refused = last_refusal(recording.view(), index, failure);
   const bool told = refused && is_told(failure);
-  const Ending ending = ending_of(recording.view(), watched);
+  const Ending ending = ending_of(
+      recording.view(),
+      with_word_of_parent(watched, recording.header(), {orphan.path.parent_path(), directory}));
   const bool related = refused && (state_of(recording.view()) != State::running ||
                                    follows(recording.view(), ending, failure.last_ns));
 
@@ -260,10 +232,13 @@ Recovered recover(const Session& orphan, const fs::path& only_into, const Watche
       told && related &&
       (result.what == Recovery::completed || !bundle::is_kernel_kill(ending.verdict));
   const bool untold = (refused && !told) || (crash_is_due(recording.view()) && !crash_told);
-  const bool worth_telling = ending.killed && (recording.held_bytes() >= kWorthKeepingBytes ||
-                                               bundle::is_death_by_memory(ending.verdict));
+  const auto worker = fatal_worker(recording, ending, orphan.path.parent_path(), directory);
+  const bool worth_telling =
+      worker || (ending.killed && (recording.held_bytes() >= kWorthKeepingBytes ||
+                                   bundle::is_death_by_memory(ending.verdict)));
   if (untold || (worth_telling && !is_told_already))
-    result = write_bundle_of(recording, directory, orphan.path.parent_path(), ending);
+    result = write_bundle_of(recording, directory, orphan.path.parent_path(), ending,
+                             worker ? &*worker : nullptr);
   if (result.what != Recovery::left) unlink(orphan.path.c_str());
   return result;
 }

@@ -20,13 +20,17 @@ namespace oomrec::tools {
 struct Session {
   std::filesystem::path path;
   std::int32_t pid = 0;
+  std::int32_t parent_pid = 0;
+  std::uint64_t start_ticks = 0;         // of the process
+  std::uint64_t start_monotonic_ns = 0;  // of the recording
   bool alive = false;
   bool writable = false;    // may be removed
   bool unfinished = false;  // its process was killed before there was anything to read
 };
 
 // Sessions of this user, in the directories that the recorder would choose with these dump
-// directories (docs/how-it-works.md).
+// directories (docs/how-it-works.md). The youngest process first: what became of its workers is
+// known before a parent is judged.
 std::vector<Session> sessions_of(const std::vector<std::filesystem::path>& dump_directories);
 
 // Where those are looked for.

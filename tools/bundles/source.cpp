@@ -6,6 +6,7 @@
 
 #include "recorder/bundle/bundle.h"
 #include "tools/bundles/bundles.h"
+#include "tools/bundles/family.h"
 #include "tools/bundles/orphans.h"
 #include "tools/bundles/outcome.h"
 #include "tools/error.h"
@@ -74,7 +75,8 @@ Source open_source(const std::string& argument, std::shared_ptr<const CacheDirec
   source.recording = std::make_unique<Recording>(file);
   const session::View& view = source.recording->view();
   if (source.bundle.empty() && session::life_of(view) == session::Life::dead)
-    source.ending = ending_of(view, {});
+    source.ending =
+        ending_of(view, with_word_of_parent({}, view.header(), {fs::absolute(path).parent_path()}));
   source.places = std::make_unique<Places>(
       *source.recording,
       source.bundle.empty() ? StoredSymbols{} : StoredSymbols::load(source.bundle / "symbols.json"),

@@ -147,7 +147,7 @@ void read_machine(Death& death, const session::View& view, const Watched& watche
 
 Death death_of(const session::View& view, const Watched& watched) {
   Death death{};
-  death.realtime_ns = system::realtime_ns();
+  death.realtime_ns = watched.realtime_ns != 0 ? watched.realtime_ns : system::realtime_ns();
   const bool this_boot = is_this_boot(view.header());
   if (!this_boot) death.flags |= session::kDeathEarlierBoot;
   if (watched.wait_status) {

@@ -16,6 +16,7 @@ namespace oomrec::tools {
 // All that somebody saw; as it is, nobody did.
 struct Watched {
   std::optional<int> wait_status;
+  std::uint64_t realtime_ns = 0;  // when it was waited for; 0: just now
   pid_t sender = 0;     // of the signal that ended it, where we passed it on; 0: not known
   MemoryCgroup cgroup;  // that was watched
   std::optional<std::uint64_t> kills_before;         // in it, at the start

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <set>
 
 #include "tools/bundles/bundles.h"
 #include "tools/bundles/completion.h"
@@ -29,13 +30,26 @@ void complete_bundles(const std::vector<fs::path>& directories, pid_t pid, const
   }
 }
 
-// Its own recordings only: other orphans are for the reading commands. `searched`: where they look
-// that are started from where we were.
+// The program and the processes that it began, itself or through others that are recorded.
+std::set<pid_t> family_of(pid_t program, const std::vector<Session>& sessions) {
+  std::set<pid_t> family{program};
+  for (std::size_t before = 0; before != family.size();) {
+    before = family.size();
+    for (const Session& session : sessions)
+      if (family.contains(session.parent_pid)) family.insert(session.pid);
+  }
+  return family;
+}
+
+// The program's recordings and its descendants': other orphans are for the reading commands.
+// `searched`: where they look that are started from where we were.
 void recover_own(const std::vector<fs::path>& directories, const std::vector<fs::path>& searched,
                  pid_t pid, const Watched& watched, const Options& options) {
-  for (const Session& session : sessions_of(directories)) {
-    if (session.alive || session.pid != pid) continue;
-    const Recovered recovered = recover(session, {}, watched);
+  const std::vector<Session> sessions = sessions_of(directories);
+  const std::set<pid_t> family = family_of(pid, sessions);
+  for (const Session& session : sessions) {
+    if (session.alive || !family.contains(session.pid)) continue;
+    const Recovered recovered = recover(session, {}, session.pid == pid ? watched : Watched{});
     const bool is_new = recovered.what == Recovery::made || recovered.what == Recovery::completed;
     if (is_new && options.on_oom_exec[0] != '\0' && is_kill_for_memory(recovered.bundle))
       run_on_oom(options.on_oom_exec, recovered.bundle, true);

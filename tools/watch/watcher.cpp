@@ -81,8 +81,8 @@ bool Watcher::take_changes() {
   return any;
 }
 
-// Those that are new, and those that are gone.
-void Watcher::find() {
+// Those that are new, and those that are gone. All that there were.
+std::vector<Session> Watcher::find() {
   for (const std::filesystem::path& directory : session_directories(dump_directories_))
     watch_for_recordings(directory);
   std::vector<Session> sessions = sessions_of(dump_directories_);
@@ -101,6 +101,7 @@ void Watcher::find() {
       continue;  // removed by its own process meanwhile
     }
   }
+  return sessions;
 }
 
 // 1 when a bundle came of it.
@@ -123,6 +124,17 @@ unsigned Watcher::bury(Recorded& dead, std::optional<int> wait_status) {
     remark(error.what());
     return 0;
   }
+}
+
+// Workers before their parents, and first of all those that died before we knew of them.
+void Watcher::bury_all(const std::vector<std::filesystem::path>& dead) {
+  for (const Session& session : find()) {
+    if (std::find(dead.begin(), dead.end(), session.path) == dead.end()) continue;
+    Recorded& recorded = recorded_.at(session.path);
+    const bool polled = recorded.end.descriptor() >= 0;
+    bury(recorded, polled ? recorded.end.wait_status() : std::nullopt);
+  }
+  for (const std::filesystem::path& path : dead) recorded_.erase(path);
 }
 
 unsigned Watcher::look_once() {
@@ -178,15 +190,14 @@ bool Watcher::wait(int signals) {
   const int ready = poll(polled.data(), polled.size(), static_cast<int>(timeout.count()));
   if (polled[0].revents != 0) return false;
 
+  std::vector<std::filesystem::path> dead;
   for (std::size_t i = 0; i < paths.size(); ++i) {
-    Recorded& recorded = recorded_.at(paths[i]);
     const pollfd& state = polled[3 + i];
-    const bool dead = state.fd >= 0 ? state.revents != 0 : !is_alive(recorded.session);
-    if (!dead) continue;
-    if (std::filesystem::exists(paths[i]))
-      bury(recorded, state.fd >= 0 ? recorded.end.wait_status() : std::nullopt);
-    recorded_.erase(paths[i]);
+    const bool is_dead =
+        state.fd >= 0 ? state.revents != 0 : !is_alive(recorded_.at(paths[i]).session);
+    if (is_dead) dead.push_back(paths[i]);
   }
+  if (!dead.empty()) bury_all(dead);
   if (polled[2].revents != 0) {
     pressure_.take();
     warn_of_pressure();

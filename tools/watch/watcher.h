@@ -47,8 +47,9 @@ class Watcher {
 
   void watch_for_recordings(const std::filesystem::path& directory);
   bool take_changes();
-  void find();
+  std::vector<Session> find();
   unsigned bury(Recorded& dead, std::optional<int> wait_status);
+  void bury_all(const std::vector<std::filesystem::path>& dead);
   void warn_of_pressure();
   bool wait(int signals);
 

@@ -116,6 +116,31 @@ TEST_CASE("a killed process' bundle outlives those that somebody asked for") {
   CHECK(std::filesystem::exists(scratch.dumps / "oom_cpu_20261121_101505_001"));
 }
 
+TEST_CASE("a worker that its parent ended goes before one that the kernel killed") {
+  session::TrainingSession session;
+  Scratch scratch;
+  scratch.max_dumps = 2;
+  session::Death by_kernel{}, by_parent{};
+  by_kernel.realtime_ns = by_parent.realtime_ns = 1795256102'000'000'000U;
+  by_kernel.flags = by_parent.flags = session::kDeathWaited;
+  by_kernel.wait_status = 9;
+  by_kernel.kernel_line_kind = static_cast<session::u32>(session::KernelLine::cgroup);
+  by_parent.wait_status = 15;
+  Cause cause;
+  cause.alive = false;
+  cause.trigger = Trigger::killed;
+  for (const session::Death* const death : {&by_kernel, &by_parent, &by_parent}) {
+    cause.death = death;
+    ++cause.number;
+    cause.realtime_ns = (1795256102U + cause.number) * 1'000'000'000;
+    session.header().start_ticks += 1;  // another process
+    scratch.write(session.view(), cause);
+  }
+  CHECK(std::filesystem::exists(scratch.dumps / "oom_cpu_20261121_101503_001"));
+  CHECK_FALSE(std::filesystem::exists(scratch.dumps / "oom_cpu_20261121_101504_001"));
+  CHECK(std::filesystem::exists(scratch.dumps / "oom_cpu_20261121_101505_001"));
+}
+
 TEST_CASE("a name is given once, though its bundle may be gone") {
   session::TrainingSession session;
   Cause cause;

@@ -67,7 +67,7 @@ TEST_CASE("each combination of evidence has its verdict") {
       {"system_oom_kill", with_line(death_by(9), KernelLine::system), 4096},
       {"crashed", with_line(death_by(11), KernelLine::cgroup), 4096},
       {"killed_externally", with_line(death_by(15), KernelLine::system), 4096},
-      {"unknown", with_line(death_by(0, kDeathWaited), KernelLine::cgroup), 4096},
+      {"exited", with_line(death_by(0, kDeathWaited), KernelLine::cgroup), 4096},
       // A counter needs a witness.
       {"cgroup_oom_kill", death_by(9, kCounted | kDeathAtOnce, 1), 4096},
       {"cgroup_oom_kill", death_by(9, kCounted | kDeathAlone, 1), 4096},

@@ -1,0 +1,251 @@
+"""Workers that died of memory, and the parents that ended for it: a DataLoader, multiprocessing, a
+prefork server. And those that ended for other reasons.
+"""
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+MIB = 1 << 20
+FATAL = ("cgroup_oom_kill", "killed_near_limit")
+
+
+@pytest.fixture(autouse=True)
+def without_warning(oomrec, preload):
+    """The bundle before the kill has tests of its own: test_deaths_near_limit.py."""
+    for runner in (oomrec, preload):
+        runner.environment["OOMREC_WARN"] = "0"
+
+
+def wait_for(found, within_s=30.0):
+    until = time.monotonic() + within_s
+    while not (result := found()):
+        assert time.monotonic() < until, "it did not happen"
+        time.sleep(0.02)
+    return result
+
+
+@contextlib.contextmanager
+def watching(oomrec):
+    """`oomrec watch`, which has begun to watch, until the end of the block."""
+    process = oomrec.start("watch")
+    status = Path(f"/proc/{process.pid}/status")
+
+    def blocks_signals():
+        lines = status.read_text().splitlines()
+        blocked = next(line.split()[1] for line in lines if line.startswith("SigBlk:"))
+        return int(blocked, 16) & (1 << (signal.SIGTERM - 1))
+
+    wait_for(blocks_signals)
+    yield
+    process.terminate()
+    oomrec.finish(process)
+
+
+class Ways:
+    """The three ways to record a program and to learn of its end."""
+
+    def __init__(self, oomrec, preload):
+        self._oomrec, self._preload = oomrec, preload
+
+    def run(self, *words, **options):
+        return self._oomrec("run", "--", *words, **options)
+
+    def watch(self, *words, **options):
+        with watching(self._oomrec):
+            run = self._preload(*words, **options)
+            # All recordings of dead processes are gone once their bundles are there.
+            wait_for(lambda: not list(self._preload.session_dir.rglob("*.session")))
+        return run
+
+    def recover(self, *words, **options):
+        run = self._preload(*words, **options)
+        self._oomrec("recover")
+        return run
+
+
+WAYS = ["run", "watch", "recover"]
+
+
+@pytest.fixture
+def recorded(oomrec, preload):
+    ways = Ways(oomrec, preload)
+    return lambda way, *words, **options: getattr(ways, way)(*words, **options)
+
+
+def by_verdict(run) -> dict[str, Path]:
+    """The bundles by their verdicts, of which there is one each."""
+    found = {}
+    for bundle in run.bundles():
+        code = json.loads((bundle / "manifest.json").read_text())["verdict"]
+        assert code not in found, run.bundles()
+        found[code] = bundle
+    return found
+
+
+def line_of(script: str, text: str) -> int:
+    lines = Path(script).read_text().splitlines()
+    return next(number for number, line in enumerate(lines, 1) if text in line)
+
+
+def assert_parent_tells_worker(oomrec, run, where: str) -> None:
+    """The parent's bundle says which worker, holding what, at which line; the worker's is there."""
+    bundles = by_verdict(run)
+    parent_bundle = bundles.pop("child_killed")
+    ((code, worker_bundle),) = bundles.items()
+    assert code in FATAL, bundles
+    # The newest is the parent's: `show` finds it by itself.
+    assert oomrec.json("show")["bundle"] == str(parent_bundle)
+    parent, worker = oomrec.json("show", parent_bundle), oomrec.json("show", worker_bundle)
+    child = parent["child"]
+    assert child["pid"] == worker["process"]["pid"] and child["verdict"] == code
+    assert parent_bundle.parent / child["bundle"] == worker_bundle
+    assert worker["process"]["ppid"] == parent["process"]["pid"] and worker["child"] is None
+    assert (parent["trigger"], parent["outcome"]) == ("killed", "exited 1")
+
+    own = [row for row in worker["holders"] if row["stack"][0]["function"] != INHERITED]
+    assert child["largest_bytes"] == own[0]["bytes"] >= 0.9 * sum(row["bytes"] for row in own)
+    assert child["held_bytes"] >= child["largest_bytes"] > 16 * MIB
+    assert where in child["where"]
+    verdict = parent["verdict"]
+    assert f"ended with exit status 1 after its worker {child['pid']} " in verdict["summary"]
+    assert any(line.endswith(f"bundle: {child['bundle']}") for line in verdict["evidence"])
+    assert any(where in line for line in verdict["evidence"])
+    stored = json.loads((parent_bundle / "metadata.json").read_text())
+    assert (stored["verdict"], stored["child"]) == (verdict, child)
+
+
+INHERITED = "[inherited from the parent process]"
+
+
+@pytest.mark.needs_cgroup_write
+@pytest.mark.needs_torch
+@pytest.mark.parametrize("way", WAYS)
+def test_a_data_loader_s_worker(oomrec, recorded, victim, cgroup, way):
+    script = victim("python/loader_grows.py")
+    group = cgroup("1G")
+    run = recorded(way, "python3", script, preexec_fn=group.enter, timeout=180)
+    assert run.exit_code == 1 and "is killed by signal: Killed" in run.stderr, str(run)
+    assert group.kills() == 1
+    where = f"loader_grows.py:{line_of(script, '# grows here')} __getitem__"
+    assert_parent_tells_worker(oomrec, run, where)
+
+
+@pytest.mark.needs_cgroup_write
+@pytest.mark.parametrize("method", ["fork", "spawn"])
+def test_a_process_of_multiprocessing(oomrec, recorded, victim, cgroup, method):
+    script = victim("python/process_grows.py")
+    run = recorded("recover", "python3", script, method, preexec_fn=cgroup("128M").enter)
+    assert run.exit_code == 1, str(run)
+    where = f"process_grows.py:{line_of(script, '# grows here')} grow"
+    assert_parent_tells_worker(oomrec, run, where)
+
+
+@pytest.mark.needs_cgroup_write
+def test_a_worker_of_a_fork_server(oomrec, recorded, victim, cgroup):
+    """The fork server waits for it, and the program is told over a pipe: only the worker tells."""
+    words = ["python3", victim("python/process_grows.py"), "forkserver"]
+    run = recorded("recover", *words, preexec_fn=cgroup("128M").enter)
+    assert run.exit_code == 1
+    assert list(by_verdict(run)) == ["cgroup_oom_kill"]
+
+
+@pytest.mark.needs_cgroup_write
+@pytest.mark.parametrize("way", WAYS)
+def test_a_worker_of_a_prefork_server(oomrec, recorded, victim, cgroup, way):
+    """Its sibling, which the master ended, is not taken for the reason."""
+    run = recorded(way, victim("loses_worker"), preexec_fn=cgroup("96M").enter)
+    assert run.exit_code == 1
+    assert_parent_tells_worker(oomrec, run, "grow")
+
+
+@pytest.mark.needs_cgroup_write
+def test_the_parent_s_word_stands_for_the_launcher_s(oomrec, recorded, victim, cgroup):
+    """Without the kernel's log: SIGKILL, at its limit."""
+    closed = {"OOMREC_KERNEL_LOG": "/nowhere"}
+    oomrec.environment.update(closed)
+    words = [victim("loses_worker")]
+    run = recorded("recover", *words, preexec_fn=cgroup("96M").enter, env=closed)
+    worker = oomrec.json("show", by_verdict(run)["killed_near_limit"])
+    assert worker["outcome"] == "signal 9"
+    assert "was killed by SIGKILL" in worker["verdict"]["summary"]
+
+
+@pytest.mark.needs_cgroup_write
+@pytest.mark.parametrize("way", WAYS)
+def test_a_parent_that_copes_is_not_told(recorded, victim, cgroup, way):
+    run = recorded(way, victim("loses_worker"), "copes", preexec_fn=cgroup("96M").enter)
+    assert run.exit_code == 0
+    assert list(by_verdict(run)) == ["cgroup_oom_kill"]
+
+
+@pytest.mark.needs_cgroup_write
+@pytest.mark.parametrize("way", WAYS)
+def test_a_shell_around_it_is_no_parent_of_workers(recorded, victim, cgroup, way):
+    script = f"{victim('grows')} < /dev/zero; exit 3"
+    run = recorded(way, "sh", "-c", script, preexec_fn=cgroup("96M").enter)
+    assert run.exit_code == 3
+    assert list(by_verdict(run)) == ["cgroup_oom_kill"]
+
+
+def rested(runner, words, **options) -> tuple[subprocess.Popen, int]:
+    """The master, and its worker that is to be killed."""
+    process = runner.start(*words, **options)
+    word, worker = process.stdout.readline().split()
+    assert word == b"ready"
+    return process, int(worker)
+
+
+@pytest.mark.parametrize("way", ["run", "recover"])
+def test_a_worker_killed_by_hand_is_not_memory(oomrec, preload, victim, way):
+    words = [victim("loses_worker"), "rest"]
+    runner = preload if way == "recover" else oomrec
+    process, worker = rested(runner, words if way == "recover" else ["run", "--", *words])
+    wait_for(lambda: holds(worker, 24 * MIB))
+    os.kill(worker, signal.SIGKILL)
+    run = runner.finish(process)
+    oomrec("recover")
+    assert run.exit_code == 1
+    # The workers held enough to be told; their parent did not.
+    for bundle in run.bundles():
+        shown = oomrec.json("show", bundle)
+        assert shown["verdict"]["code"] == "killed_externally", shown["verdict"]
+        assert shown["process"]["ppid"] not in (os.getpid(), None) and shown["child"] is None
+    pids = {oomrec.json("show", bundle)["process"]["pid"] for bundle in run.bundles()}
+    assert worker in pids and process.pid not in pids
+    assert not list(preload.session_dir.rglob("*.session"))
+
+
+def holds(pid: int, resident: int) -> bool:
+    return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * 4096 >= resident
+
+
+@pytest.mark.needs_cgroup_write
+def test_somebody_else_s_kill_beside_a_worker_s(oomrec, preload, plain, victim, cgroup):
+    """One cgroup: the kernel kills another process there, and a worker is killed by hand."""
+    group = cgroup("256M")
+    process, worker = rested(preload, [victim("loses_worker"), "rest"], preexec_fn=group.enter)
+    wait_for(lambda: holds(worker, 24 * MIB))
+    grows = plain.start(victim("grows"), stdin=subprocess.PIPE, preexec_fn=offered_in(group))
+    plain.finish(grows, input="go on\n")
+    assert group.kills() == 1 and process.poll() is None
+    os.kill(worker, signal.SIGKILL)
+    run = preload.finish(process)
+    oomrec("recover")
+    assert run.exit_code == 1
+    verdicts = {oomrec.json("show", b)["verdict"]["code"] for b in run.bundles()}
+    assert "child_killed" not in verdicts and "cgroup_oom_kill" not in verdicts, verdicts
+
+
+def offered_in(group):
+    def enter():
+        group.enter()
+        Path("/proc/self/oom_score_adj").write_text("1000")
+
+    return enter

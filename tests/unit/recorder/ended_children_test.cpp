@@ -1,0 +1,63 @@
+// What a process keeps of its children that a signal ended.
+#define DOCTEST_CONFIG_IMPLEMENT_WITH_MAIN
+#include "recorder/ended_children.h"
+
+#include <doctest/doctest.h>
+#include <signal.h>
+#include <sys/wait.h>
+
+#include <memory>
+#include <vector>
+
+using namespace oomrec;
+using namespace oomrec::recorder;
+using session::EndedChild;
+using session::Header;
+using session::kEndedChildren;
+
+namespace {
+
+constexpr std::uint64_t kSecond = 1'000'000'000;
+
+std::vector<int> pids_in(const Header& header) {
+  std::vector<int> pids;
+  for (const EndedChild& child : header.ended)
+    if (child.time_ns != 0) pids.push_back(child.pid);
+  return pids;
+}
+
+}  // namespace
+
+TEST_CASE("a child is kept with its status when a signal ended it that lack of memory sends") {
+  const auto header = std::make_unique<Header>();
+  remember_ended(*header, 101, W_EXITCODE(1, 0), 5 * kSecond);
+  remember_ended(*header, 102, SIGPIPE, 5 * kSecond);
+  CHECK(pids_in(*header).empty());
+  remember_ended(*header, 103, SIGKILL, 6 * kSecond);
+  remember_ended(*header, 104, SIGABRT | WCOREFLAG, 7 * kSecond);
+  REQUIRE(pids_in(*header) == std::vector{103, 104});
+  CHECK(header->ended[0].wait_status == SIGKILL);
+  CHECK(header->ended[0].time_ns == 6 * kSecond);
+  CHECK(header->ended[1].wait_status == (SIGABRT | WCOREFLAG));
+}
+
+TEST_CASE("those that a parent ends after it has lost one do not push that one out") {
+  const auto header = std::make_unique<Header>();
+  remember_ended(*header, 101, SIGKILL, kSecond);
+  for (int i = 0; i < 50; ++i) remember_ended(*header, 200 + i, SIGTERM, 2 * kSecond);
+  CHECK(pids_in(*header).size() == kEndedChildren);
+  CHECK(pids_in(*header).front() == 101);
+  SUBCASE("later ones do") {
+    for (unsigned i = 0; i < kEndedChildren; ++i)
+      remember_ended(*header, 300 + static_cast<int>(i), SIGKILL, 13 * kSecond);
+    for (const int pid : pids_in(*header)) CHECK(pid >= 300);
+  }
+}
+
+TEST_CASE("a child's end is a reason for ten seconds") {
+  const auto header = std::make_unique<Header>();
+  CHECK_FALSE(lost_child_lately(*header, kSecond));
+  remember_ended(*header, 101, SIGKILL, 20 * kSecond);
+  CHECK(lost_child_lately(*header, 30 * kSecond));
+  CHECK_FALSE(lost_child_lately(*header, 31 * kSecond));
+}

@@ -1,0 +1,53 @@
+/* A master with two workers that hold 24 MiB. One grows until it is killed; or, told `rest`, says
+ * "ready PID" and waits for that. The master, having lost one, ends the other and exits with 1; or,
+ * told `copes`, with 0.
+ */
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { PIECE = 1 << 20 };
+
+__attribute__((noinline)) static void grow(int pieces) {
+  for (int i = 0; i < pieces; ++i) {
+    char* const piece = malloc(PIECE);
+    if (piece != NULL) memset(piece, 1, PIECE);
+  }
+}
+
+/* Where the kernel has to choose, it is a worker. */
+static void offer_oneself(void) {
+  FILE* const file = fopen("/proc/self/oom_score_adj", "w");
+  if (file == NULL) return;
+  fputs("500", file);
+  fclose(file);
+}
+
+static void work(int grows) {
+  offer_oneself();
+  do grow(24);
+  while (grows);
+  for (;;) pause();
+}
+
+int main(int count, char** words) {
+  const int rests = count > 1 && strcmp(words[1], "rest") == 0;
+  const int copes = count > 1 && strcmp(words[count - 1], "copes") == 0;
+  pid_t workers[2];
+  for (int i = 0; i < 2; ++i) {
+    workers[i] = fork();
+    if (workers[i] == 0) work(i == 1 && !rests);
+  }
+  if (rests) {
+    printf("ready %d\n", (int)workers[1]);
+    fflush(stdout);
+  }
+  int status;
+  const pid_t lost = wait(&status);
+  kill(workers[lost == workers[0]], SIGTERM);
+  wait(NULL);
+  return copes || !WIFSIGNALED(status) ? 0 : 1;
+}

@@ -1,0 +1,71 @@
+#include "tools/bundles/family.h"
+
+#include <cstring>
+#include <memory>
+
+#include "recorder/session/places.h"
+#include "tools/bundles/bundles.h"
+#include "tools/bundles/own_file.h"
+
+namespace oomrec::tools {
+namespace {
+
+namespace fs = std::filesystem;
+using session::EndedChild;
+using session::Header;
+
+// The recording that an entry of a directory is, or holds; empty: neither.
+fs::path recording_at(const fs::directory_entry& entry) {
+  std::error_code error;
+  if (entry.path().extension() == session::kFileSuffix) return entry.path();
+  return entry.is_directory(error) ? entry.path() / kRecordingName : fs::path{};
+}
+
+// Another process may have had the number before: what came first after its beginning is meant.
+const EndedChild* end_of(const Header& child, const Header& parent) {
+  const EndedChild* first = nullptr;
+  for (const EndedChild& ended : parent.ended) {
+    if (ended.pid == child.pid && ended.time_ns > child.start_monotonic_ns &&
+        (first == nullptr || ended.time_ns < first->time_ns))
+      first = &ended;
+  }
+  return first;
+}
+
+}  // namespace
+
+bool is_parent(const Header& parent, const Header& child) {
+  return parent.pid == child.parent_pid && parent.pid_namespace == child.pid_namespace &&
+         std::memcmp(parent.boot_id, child.boot_id, sizeof child.boot_id) == 0 &&
+         std::strncmp(parent.host, child.host, sizeof child.host) == 0 &&
+         parent.start_ticks <= child.start_ticks;
+}
+
+void for_each_recording(const std::vector<fs::path>& directories, const Look& look) {
+  const auto header = std::make_unique<Header>();
+  for (const fs::path& directory : directories) {
+    std::error_code error;
+    for (fs::directory_iterator at{directory, error}, end; !error && at != end;
+         at.increment(error)) {
+      const fs::path recording = recording_at(*at);
+      if (recording.empty()) continue;
+      const OwnFile file{recording};
+      if (file.ours() && file.read_header(*header)) look(recording, *header);
+    }
+  }
+}
+
+Watched with_word_of_parent(Watched watched, const Header& child,
+                            const std::vector<fs::path>& directories) {
+  for_each_recording(directories, [&](const fs::path&, const Header& parent) {
+    const EndedChild* const end =
+        !watched.wait_status && is_parent(parent, child) ? end_of(child, parent) : nullptr;
+    if (end == nullptr) return;
+    watched.wait_status = end->wait_status;
+    watched.realtime_ns =
+        parent.start_realtime_ns + (end->time_ns.load() - parent.start_monotonic_ns);
+  });
+  return watched;
+}
+
+}  // namespace oomrec::tools

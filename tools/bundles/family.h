@@ -1,0 +1,28 @@
+// Recorded processes that are parent and child, and what the one knows of the other's end.
+//
+// Their recordings are in the directories of sessions and of bundles. Only files of ours count, and
+// only numbers are taken from them.
+#pragma once
+
+#include <filesystem>
+#include <functional>
+#include <vector>
+
+#include "recorder/session/layout.h"
+#include "tools/deaths/watch.h"
+
+namespace oomrec::tools {
+
+// Whether the process of `child` was begun by that of `parent`.
+bool is_parent(const session::Header& parent, const session::Header& child);
+
+// Looks at the recordings in these directories, and in the bundles there.
+using Look = std::function<void(const std::filesystem::path& recording, const session::Header&)>;
+void for_each_recording(const std::vector<std::filesystem::path>& directories, const Look& look);
+
+// `watched`, and where nobody saw how `child` ended, what a recorded parent in these directories
+// was told when it waited for it.
+Watched with_word_of_parent(Watched watched, const session::Header& child,
+                            const std::vector<std::filesystem::path>& directories);
+
+}  // namespace oomrec::tools
