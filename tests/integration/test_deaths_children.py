@@ -94,9 +94,14 @@ def line_of(script: str, text: str) -> int:
     return next(number for number, line in enumerate(lines, 1) if text in line)
 
 
-def assert_parent_tells_worker(oomrec, run, where: str) -> None:
-    """The parent's bundle says which worker, holding what, at which line; the worker's is there."""
+def assert_parent_tells_worker(oomrec, run, where: str, others: tuple[str, ...] = ()) -> None:
+    """The parent's bundle says which worker, holding what, at which line; the worker's is there.
+
+    Bundles with the verdicts `others` are there as well.
+    """
     bundles = by_verdict(run)
+    for code in others:
+        bundles.pop(code)
     parent_bundle = bundles.pop("child_killed")
     ((code, worker_bundle),) = bundles.items()
     assert code in FATAL, bundles
@@ -133,7 +138,9 @@ def test_a_data_loader_s_worker(oomrec, recorded, victim, cgroup, way):
     run = recorded(way, "python3", script, preexec_fn=group.enter, timeout=180)
     assert run.exit_code == 1 and "is killed by signal: Killed" in run.stderr, str(run)
     assert group.kills() == 1
-    where = f"loader_grows.py:{line_of(script, '# grows here')} __getitem__"
+    where = (
+        f"loader_grows.py:{line_of(script, '# grows here')} "  # the name is qualified since 3.11
+    )
     assert_parent_tells_worker(oomrec, run, where)
 
 
@@ -162,7 +169,7 @@ def test_a_worker_of_a_prefork_server(oomrec, recorded, victim, cgroup, way):
     """Its sibling, which the master ended, is not taken for the reason."""
     run = recorded(way, victim("loses_worker"), preexec_fn=cgroup("96M").enter)
     assert run.exit_code == 1
-    assert_parent_tells_worker(oomrec, run, "grow")
+    assert_parent_tells_worker(oomrec, run, "grow", others=("killed_externally",))
 
 
 @pytest.mark.needs_cgroup_write
@@ -182,7 +189,8 @@ def test_the_parent_s_word_stands_for_the_launcher_s(oomrec, recorded, victim, c
 def test_a_parent_that_copes_is_not_told(recorded, victim, cgroup, way):
     run = recorded(way, victim("loses_worker"), "copes", preexec_fn=cgroup("96M").enter)
     assert run.exit_code == 0
-    assert list(by_verdict(run)) == ["cgroup_oom_kill"]
+    # The other is the sibling's. Of its end nobody can tell once the parent has ended well.
+    assert by_verdict(run).keys() - {"unknown", "killed_externally"} == {"cgroup_oom_kill"}
 
 
 @pytest.mark.needs_cgroup_write

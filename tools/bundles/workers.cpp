@@ -133,6 +133,7 @@ std::optional<ChildDeath> fatal_worker(const Recording& parent, const Ending& en
   const std::string program = parent.text(parent.header().executable);
   std::vector<fs::path> directories = dump_directories();
   directories.push_back(bundles.lexically_normal());
+  directories.push_back(sessions);  // where those go that could be written nowhere else
   for (const Lost& lost : lost_shortly_before(parent, ending)) {
     for (const fs::path& path : bundles_of(lost, parent.header(), sessions, directories)) {
       const VerdictCode code = verdict_in(read_json(path / "metadata.json"));
