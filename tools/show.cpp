@@ -9,6 +9,7 @@
 #include "tools/bundles/options.h"
 #include "tools/bundles/source.h"
 #include "tools/commands.h"
+#include "tools/print/company.h"
 #include "tools/print/crash.h"
 #include "tools/print/notes.h"
 #include "tools/print/process.h"
@@ -93,6 +94,7 @@ class Page {
     print_limit(verdict);
     print_spaces();
     const bool has_holders = print_holders();
+    print_company(verdict);
     heading("what happened next");
     fmt::print("  {}\n", outcome_sentence(source_.outcome()));
     std::vector<std::string> notes = notes_of(source_);
@@ -214,6 +216,17 @@ class Page {
     print_stack(stack, 6);
   }
 
+  void print_company(const bundle::Verdict& verdict) const {
+    const Json company = company_of(source_);
+    const auto section = [this](std::string_view name, const std::string& lines) {
+      if (lines.empty()) return;
+      heading(name);
+      fmt::print("{}", lines);
+    };
+    section("processes of its group", group_text(company, options_.full));
+    section("largest others in its cgroup", others_text(company, source_, verdict));
+  }
+
   Source& source_;
   const ShowOptions& options_;
   const Terminal terminal_{STDOUT_FILENO};
@@ -307,6 +320,7 @@ Json limit_json(const bundle::Verdict& verdict) {
 
 Json page_json(const Source& source, std::size_t top) {
   const bundle::Verdict verdict = source.verdict();
+  const Json company = company_of(source);
   return {
       {"schema_version", 1},
       {"bundle", text_or_null(source.bundle.string())},
@@ -322,6 +336,8 @@ Json page_json(const Source& source, std::size_t top) {
       {"limit", limit_json(verdict)},
       {"spaces", spaces_json(*source.recording)},
       {"holders", holders_json(source, top)},
+      {"processes", company["processes"]},
+      {"others", company["others"]},
       {"recording", recording_json(source)},
   };
 }

@@ -33,6 +33,10 @@ struct Cause {
   const session::Health* health = nullptr;  // as others see it now; null: as it saw itself last
   const session::ChildDeath* child = nullptr;  // the worker that it ended for; null: none
 
+  // Where the recordings of its group are (processes.json): the directory of its own. Null:
+  // nowhere.
+  const char* session_directory = nullptr;
+
   // What follows has a default that fits most callers.
   std::string_view glibc_version;        // of the process; empty: not known
   ExportedName exported_name = nullptr;  // of the process' modules, in the process itself

@@ -22,7 +22,8 @@ struct Job {
   Workspace& work;
   std::uint64_t max_bytes;   // of the bundle; 0: no bound
   std::uint64_t created_ns;  // realtime
-  int directory = -1;        // descriptor of the temporary directory
+  int dump_directory = -1;   // descriptor of the directory of all bundles
+  int directory = -1;        // likewise, of the temporary directory
   bool frugal = false;       // of page cache: near a cgroup's limit what is written counts, too
   Reduction reduction = Reduction::none;
   std::uint64_t event_count = 0;
@@ -54,6 +55,7 @@ bool write_recording(InHook, Job&) noexcept;    // recording.cpp; decides job.re
 bool write_events(InHook, Job&) noexcept;       // events.cpp; sets job.event_count
 bool write_environment(InHook, Job&) noexcept;  // environment.cpp
 bool write_symbols(InHook, Job&) noexcept;      // symbols.cpp
+bool write_processes(InHook, Job&) noexcept;    // processes.cpp
 bool write_metadata(InHook, Job&) noexcept;     // metadata.cpp
 bool write_manifest(InHook, Job&) noexcept;     // manifest.cpp
 
@@ -64,8 +66,8 @@ void write_limit(JsonWriter&, const Verdict&) noexcept;
 void write_crash(InHook, JsonWriter&, const session::View&, ExportedName) noexcept;  // likewise
 
 inline constexpr const char* kFileNames[] = {
-    "manifest.json",    "metadata.json", "events.json",
-    "environment.json", "symbols.json",  "recording.oomrec",
+    "manifest.json", "metadata.json",  "events.json",      "environment.json",
+    "symbols.json",  "processes.json", "recording.oomrec",
 };
 inline constexpr std::uint64_t kMaxEvents = 10'000;
 
@@ -77,6 +79,6 @@ std::string_view backend_of(Space) noexcept;
 Space space_of(const Job&) noexcept;  // of the refused request; heap when there is none
 
 // Who wrote the session, the same in all bundles of one process: "8f3a…-4711-123456".
-std::string_view process_key(const session::View&, std::span<char> buffer) noexcept;
+std::string_view process_key(const session::Header&, std::span<char> buffer) noexcept;
 
 }  // namespace oomrec::bundle

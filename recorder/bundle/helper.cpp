@@ -333,6 +333,7 @@ void fill(Desk& desk, InHook hook, const Cause& cause, const Destination& destin
   const auto slash = session_path.rfind('/');
   Text{desk.fallback}.add(slash == std::string_view::npos ? std::string_view{}
                                                           : session_path.substr(0, slash));
+  desk.cause.session_directory = desk.fallback;
   desk.report = report;
   desk.completes = false;
   desk.command_seconds = 0;

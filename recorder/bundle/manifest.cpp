@@ -13,8 +13,7 @@ std::string_view reduction_word(Reduction reduction) noexcept {
 
 }  // namespace
 
-std::string_view process_key(const session::View& view, std::span<char> buffer) noexcept {
-  const session::Header& header = view.header();
+std::string_view process_key(const session::Header& header, std::span<char> buffer) noexcept {
   Text key{buffer.data(), buffer.size()};
   for (const auto byte : header.boot_id) {
     key.add("0123456789abcdef"[byte >> 4]);
@@ -45,7 +44,7 @@ bool write_manifest(InHook hook, Job& job) noexcept {
   json.key("verdict").string(name_of(job.work.verdict.code));
   json.key("program").string_or_null(base_name(job.view.string(header.executable)));
   json.key("pid").signed_number(header.pid);
-  json.key("process").string(process_key(job.view, key));
+  json.key("process").string(process_key(header, key));
   json.key("process_bundle").number(number);
   json.key("reduced").string_or_null(reduction_word(job.reduction));
   json.end_object();

@@ -32,7 +32,8 @@ Result result_of(int error) noexcept {
 
 bool write_files(InHook hook, Job& job) noexcept {
   return write_recording(hook, job) && write_events(hook, job) && write_environment(hook, job) &&
-         write_symbols(hook, job) && write_metadata(hook, job) && write_manifest(hook, job);
+         write_symbols(hook, job) && write_processes(hook, job) && write_metadata(hook, job) &&
+         write_manifest(hook, job);
 }
 
 // Some file systems cannot, and say so: their promise is then as good as it gets.
@@ -150,6 +151,7 @@ Result write(InHook hook, const session::View& view, const Cause& given,
     error = -dump_directory;
     return result_of(error);
   }
+  job.dump_directory = dump_directory;
   remove_strays(dump_directory, sys::realtime_ns(), work);
   job.directory = claim_name(dump_directory, backend_of(space_of(job)), job.created_ns, work);
   if (job.directory < 0) {

@@ -19,8 +19,10 @@ std::uint64_t count_setting(const char* variable, std::uint64_t standard) {
 
 }  // namespace
 
-Written write_bundle(const Recording& recording, const bundle::Cause& cause,
+Written write_bundle(const Recording& recording, bundle::Cause cause,
                      const std::string& directory) {
+  const std::string beside = recording.path().parent_path();
+  cause.session_directory = beside.c_str();
   bundle::Destination destination{directory.c_str()};
   destination.max_dumps = count_setting("OOMREC_MAX_DUMPS", destination.max_dumps);
   destination.max_total_bytes =

@@ -15,7 +15,8 @@ struct Written {
   std::string problem;
 };
 
-// Into `directory`, where as many bundles stay as OOMREC_MAX_DUMPS and OOMREC_MAX_TOTAL_MB say.
-Written write_bundle(const Recording&, const bundle::Cause&, const std::string& directory);
+// Into `directory`, where as many bundles stay as OOMREC_MAX_DUMPS and OOMREC_MAX_TOTAL_MB say. The
+// process' group is looked for beside its recording.
+Written write_bundle(const Recording&, bundle::Cause, const std::string& directory);
 
 }  // namespace oomrec::tools
