@@ -32,13 +32,15 @@ struct Names {
   bool is_new(std::uint64_t frame) const noexcept { return is_named(frame, "_Znw", "_Zna"); }
 };
 
-// What the crash's own stack says.
+// What the crash's own stack says. Where an exception met a noexcept function the C++ library ends
+// the program by a twin of std::terminate that has no exported name, out of __cxa_throw.
 std::uint32_t flags_of_end(const Names& names, const session::Crash& crash) noexcept {
   const std::uint64_t* const end =
       crash.frames + std::min(crash.frame_count, session::kCrashFrames);
   const std::uint64_t* const last = crash.frames + std::min(crash.frame_count, kCrashLookUps);
-  const std::uint64_t* at = std::find_if(
-      crash.frames, last, [&](auto frame) { return names.is_named(frame, "_ZSt9terminatev"); });
+  const std::uint64_t* at = std::find_if(crash.frames, last, [&](auto frame) {
+    return names.is_named(frame, "_ZSt9terminatev", "__cxa_throw");
+  });
   if (at == last) return 0;
   // One that was caught and thrown again came from somewhere else.
   at = std::find_if(at, last, [&](auto frame) { return names.is_named(frame, "__cxa_throw"); });

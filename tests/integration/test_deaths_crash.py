@@ -131,6 +131,7 @@ def test_nothing_is_said_where_that_was_asked_for(recorded, victim):
     [
         ([], "uncaught_bad_alloc", "nobody caught the std::bad_alloc"),
         (["again"], "uncaught_bad_alloc", "nobody caught the std::bad_alloc"),
+        (["noexcept"], "uncaught_bad_alloc", "nobody caught the std::bad_alloc"),
         (["other"], "crash_after_refusal", "another exception was not caught"),
     ],
 )

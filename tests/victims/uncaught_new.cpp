@@ -1,5 +1,6 @@
-// Nobody catches the std::bad_alloc. With "again" it is caught and thrown again; with "other" it is
-// caught, and the next exception is not.
+// Nobody catches the std::bad_alloc. With "again" it is caught and thrown again; with "noexcept" it
+// could be caught but for a function in between; with "other" it is caught, and the next exception
+// is not.
 #include <cstring>
 #include <new>
 #include <stdexcept>
@@ -8,9 +9,12 @@
 
 static char* volatile block;
 
+static void ask_noexcept() noexcept { block = new char[TOO_MUCH + 229]; }
+
 int main(int count, char** words) {
   if (count < 2) block = new char[TOO_MUCH + 223];
   try {
+    if (std::strcmp(words[1], "noexcept") == 0) ask_noexcept();
     block = new char[TOO_MUCH + 227];
   } catch (const std::bad_alloc&) {
     if (std::strcmp(words[1], "again") == 0) throw;
