@@ -20,6 +20,7 @@
 #include "recorder/injection.h"
 #include "recorder/near_limit.h"
 #include "recorder/recorder.h"
+#include "recorder/shared_memory.h"
 #include "recorder/stack/stack.h"
 #include "recorder/state.h"
 #include "recorder/system/files.h"
@@ -252,6 +253,7 @@ void on_fork_child(InHook hook) noexcept {
   g_state.pid = system::process_id();
   forget_crash(hook);
   forget_handlers(hook);
+  forget_shared_memory(hook);
 
   if (had_session) {
     const session::View parent = g_session.view();

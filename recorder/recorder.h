@@ -102,6 +102,9 @@ void count_free(Space, std::uint64_t usable_bytes) noexcept;
 // --- Mappings -----------------------------------------------------------------------------------
 
 void on_map(InHook, const Mapping&) noexcept;
+// The same of a file, which `descriptor` is open for: where it is one in memory, whether there is
+// room for it.
+void on_shared_file(InHook, const Mapping&, int descriptor, std::uint64_t offset) noexcept;
 void on_unmap(InHook, Api, std::uint64_t address, std::uint64_t bytes) noexcept;
 // `old_stays`: the old range is mapped as before, its pages have moved (MREMAP_DONTUNMAP).
 void on_remap(InHook, std::uint64_t old_address, std::uint64_t old_bytes, std::uint64_t new_address,

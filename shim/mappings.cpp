@@ -66,6 +66,7 @@ void* map(void* at, size_t n, int protection, int flags, int fd, off_t offset) n
       [&](InHook hook, void* made) {
         mapping.address = address_of(made);
         recorder::on_map(hook, mapping);
+        recorder::on_shared_file(hook, mapping, fd, static_cast<std::uint64_t>(offset));
       });
 }
 

@@ -9,6 +9,7 @@ namespace {
 
 using session::kUnlimited;
 
+constexpr int kSigBus = 7;
 constexpr int kSigKill = 9;
 
 std::uint64_t live_in(const session::View& view, Space space) noexcept {
@@ -47,8 +48,7 @@ Usage::Usage(const session::View& view) noexcept {
 
 DeathFacts::DeathFacts(const session::View& view, const session::Death& found,
                        std::string_view outcome) noexcept
-    : death(found), usage(view) {
-  const session::Header& header = view.header();
+    : header(view.header()), death(found), usage(view) {
   if (has(session::kDeathWaited)) {
     signal = death.wait_status & 0x7f;  // as WTERMSIG
     exited = signal == 0;
@@ -80,6 +80,16 @@ Killer DeathFacts::killer() const noexcept {
   // Machines have many cgroups: their common counter convicts only where memory ran out.
   const bool by_machine = !has(session::kDeathCgroupCounted) && system_rose() && just_this;
   return by_machine && signal == kSigKill && usage.machine.near() ? Killer::system : Killer::none;
+}
+
+bool DeathFacts::shared_memory_full() const noexcept {
+  constexpr int kBadAddress = 2;  // BUS_ADRERR
+  const session::SharedMemory& shared = header.shared;
+  const bool recorded = header.crash.signal.load() != 0;
+  const bool seen = has(session::kDeathWaited) || recorded;
+  const bool sent = death.sender_pid != 0 || (recorded && header.crash.code != kBadAddress);
+  return signal == kSigBus && seen && !sent && shared.time_ns.load() != 0 &&
+         (shared.too_small() || has(session::kDeathSharedFull));
 }
 
 bool DeathFacts::kernel_ruled_out() const noexcept {

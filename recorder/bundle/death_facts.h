@@ -57,12 +57,16 @@ struct DeathFacts {
   // convicts where this process was alone, or was killed at that moment and nobody else died.
   Killer killer() const noexcept;
 
+  // SIGBUS by the kernel, where the file system of its shared memory was full.
+  bool shared_memory_full() const noexcept;
+
   // Of a SIGKILL: not the kernel's for memory.
   bool kernel_ruled_out() const noexcept;
 
   // The share of time in which some or all tasks waited for memory was high.
   bool pressed() const noexcept { return pressure_full >= 1000 || pressure_some >= 5000; }
 
+  const session::Header& header;
   const session::Death& death;
   bool exited = false;  // by itself
   int signal = 0;       // that ended it; 0: none, or not known

@@ -4,6 +4,7 @@
 
 #include "recorder/bundle/text.h"
 #include "recorder/bundle/verdict_parts.h"
+#include "recorder/limit/health.h"
 
 namespace oomrec::bundle {
 namespace {
@@ -22,12 +23,15 @@ void explain_trigger(Verdict& verdict, Trigger trigger, std::string_view reason)
   }
 }
 
-// The refusal did not end the process; it is told as one more piece of evidence.
+// The refusal did not end the process; it is told as one more piece of evidence, in place of its
+// own that follows the first `marks` lines.
 void explain_kill(Verdict& verdict, const session::View& view, const session::Death& death,
-                  std::string_view outcome) noexcept {
+                  std::string_view outcome, unsigned marks) noexcept {
   char refusal[sizeof verdict.summary];
   std::memcpy(refusal, verdict.summary, sizeof refusal);
-  verdict.evidence_count = 0;
+  verdict.evidence_count = marks;
+  verdict.limit = LimitKind::none;
+  verdict.limit_bytes = verdict.limit_used_bytes = 0;
   explain_death(verdict, view, death, outcome);
   if (refusal[0] != '\0')
     add_line(verdict, [&](Text& line) { line.add("before that, ").add(refusal); });
@@ -35,6 +39,12 @@ void explain_kill(Verdict& verdict, const session::View& view, const session::De
 
 bool has_ended(std::string_view outcome) noexcept {
   return !outcome.empty() && outcome != name_of(OutcomeKind::running);
+}
+
+// Of a simulated process, whose trigger does not say so.
+bool is_near_limit(const session::Health& health) noexcept {
+  constexpr unsigned kNearPercent = 90;
+  return limit::nearness_to_kill(health).percent() >= kNearPercent;
 }
 
 }  // namespace
@@ -50,15 +60,17 @@ void explain(Verdict& verdict, const session::View& view, Trigger trigger, std::
   const session::Death& death = found != nullptr ? *found : view.header().death;
   const session::Health& health = seen != nullptr ? *seen : view.header().health;
   const session::ChildDeath& child = worker != nullptr ? *worker : view.header().child;
-  const bool simulated = trigger == Trigger::simulated;
+  const bool simulated = trigger == Trigger::simulated || view.header().simulated != 0;
   const bool refused = trigger != Trigger::request && index != 0 &&
                        view.read(session::TableId::failures, index, failure);
   const session::Crash& crash = view.header().crash;
+  const bool no_room = died_for_shared_memory(view, death, outcome);
   const bool explained_by_crash =
-      crash.signal.load(std::memory_order_acquire) != 0 &&
+      !no_room && crash.signal.load(std::memory_order_acquire) != 0 &&
       (trigger == Trigger::crash || trigger == Trigger::killed ||
        (refused && crash.failure == index && follows_refusal(view.header())));
   if (simulated) add_line(verdict, [](Text& line) { line.add("simulated by `oomrec simulate`"); });
+  const unsigned marks = verdict.evidence_count;
   if (refused && !explained_by_crash) explain_refusal(verdict, view, failure);
   if (trigger == Trigger::killed && child.pid != 0) {
     explain_child(verdict, view, child, death, outcome);
@@ -68,10 +80,12 @@ void explain(Verdict& verdict, const session::View& view, Trigger trigger, std::
     explain_near_limit(verdict, view, health);
   } else if (trigger == Trigger::pressure) {
     explain_pressure(verdict, view, health);
-  } else if (trigger != Trigger::request && killed_by_kernel(view, death, outcome)) {
-    explain_kill(verdict, view, death, outcome);
+  } else if (trigger != Trigger::request && (no_room || killed_by_kernel(view, death, outcome))) {
+    explain_kill(verdict, view, death, outcome, marks);
   } else if (refused) {
     return;
+  } else if (simulated && death.realtime_ns == 0 && is_near_limit(health)) {
+    explain_near_limit(verdict, view, health);
   } else if (trigger == Trigger::killed || (simulated && has_ended(outcome))) {
     explain_death(verdict, view, death, outcome);
   } else {

@@ -48,9 +48,14 @@ constexpr bool is_kernel_kill(VerdictCode code) noexcept {
   return code == VerdictCode::cgroup_oom_kill || code == VerdictCode::system_oom_kill;
 }
 
+// A death that is told in place of a refusal before it.
+constexpr bool outranks_refusal(VerdictCode code) noexcept {
+  return is_kernel_kill(code) || code == VerdictCode::shared_memory_full;
+}
+
 // A death for which memory is the reason, or probably.
 constexpr bool is_death_by_memory(VerdictCode code) noexcept {
-  return is_kernel_kill(code) || code == VerdictCode::killed_near_limit ||
+  return outranks_refusal(code) || code == VerdictCode::killed_near_limit ||
          code == VerdictCode::terminated_under_pressure;
 }
 

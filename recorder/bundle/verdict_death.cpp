@@ -1,4 +1,6 @@
 // A process that is gone, as far as its session and those who looked after it know.
+#include <cstring>
+
 #include "recorder/bundle/death_facts.h"
 #include "recorder/bundle/text.h"
 #include "recorder/bundle/verdict_parts.h"
@@ -59,6 +61,7 @@ VerdictCode code_of(const DeathFacts& facts) noexcept {
       (usage.cgroup.near() || usage.soft.near() || usage.machine.near() || facts.pressed())) {
     return VerdictCode::terminated_under_pressure;
   }
+  if (facts.shared_memory_full()) return VerdictCode::shared_memory_full;
   const Signal* const signal = signal_of(facts.signal);
   return signal != nullptr && signal->crash ? VerdictCode::crashed : VerdictCode::killed_externally;
 }
@@ -94,6 +97,42 @@ void add_end(Text& text, const DeathFacts& facts, std::string_view outcome) noex
   }
 }
 
+std::string_view path_of(const session::SharedMemory& shared) noexcept {
+  return {shared.path, strnlen(shared.path, sizeof shared.path)};
+}
+
+std::string_view directory_of(std::string_view path) noexcept {
+  const std::string_view directory = path.substr(0, path.rfind('/'));
+  return path.empty() || directory.empty() ? "a file system in memory" : directory;
+}
+
+// "/dev/shm has 64.0 MiB, of which 3.2 MiB were free when it needed 20.0 MiB for …"
+void add_shared_memory(Text& text, const DeathFacts& facts) noexcept {
+  const session::SharedMemory& shared = facts.header.shared;
+  const std::string_view path = path_of(shared);
+  text.add(directory_of(path)).add(" has ").size(shared.total_bytes);
+  if (!shared.too_small()) {
+    text.add(" and is full");
+    return;
+  }
+  text.add(", of which ").size(shared.free_bytes).add(" were free when it needed ");
+  text.size(shared.needed_bytes).add(" for ");
+  text.add(path.empty() ? "a shared mapping" : base_name(path));
+}
+
+void add_room(Verdict& verdict, const DeathFacts& facts) noexcept {
+  const session::SharedMemory& shared = facts.header.shared;
+  add_line(verdict, [&](Text& line) {
+    line.add("shared mapping of ").add(path_of(shared)).add(": ").size(shared.needed_bytes);
+    line.add(" were still to be found, ").size(shared.free_bytes).add(" of ");
+    line.size(shared.total_bytes).add(" were free");
+  });
+  if (!facts.has(session::kDeathSharedFull)) return;
+  add_line(verdict, [&](Text& line) {
+    line.add(directory_of(path_of(shared))).add(" was full after its end, too");
+  });
+}
+
 void add_reason(Text& text, VerdictCode code, const DeathFacts& facts,
                 std::string_view outcome) noexcept {
   const Usage& usage = facts.usage;
@@ -105,6 +144,9 @@ void add_reason(Text& text, VerdictCode code, const DeathFacts& facts,
     case VerdictCode::system_oom_kill:
       text.add(" was killed by the kernel: the machine had no memory left");
       return;
+    case VerdictCode::shared_memory_full:
+      text.add(" died of SIGBUS: ");
+      return add_shared_memory(text, facts);
     case VerdictCode::crashed:
       text.add(" crashed with ");
       return add_signal(text, facts.signal);
@@ -196,6 +238,7 @@ void add_log(Verdict& verdict, const DeathFacts& facts) noexcept {
 }
 
 void add_evidence(Verdict& verdict, const DeathFacts& facts, Killer convicted) noexcept {
+  if (verdict.code == VerdictCode::shared_memory_full) return add_room(verdict, facts);
   add_log(verdict, facts);
   add_counter(verdict, facts, convicted);
   add_levels(verdict, facts.usage);
@@ -216,7 +259,9 @@ void add_evidence(Verdict& verdict, const DeathFacts& facts, Killer convicted) n
 
 // The limit that the summary names.
 void name_limit(Verdict& verdict, const Usage& usage) noexcept {
-  if (!is_death_by_memory(verdict.code) || verdict.code == VerdictCode::system_oom_kill) return;
+  if (!is_death_by_memory(verdict.code) || verdict.code == VerdictCode::system_oom_kill ||
+      verdict.code == VerdictCode::shared_memory_full)
+    return;
   const bool cgroup = verdict.code == VerdictCode::cgroup_oom_kill || usage.cgroup_soon.near();
   const Level& level = cgroup ? usage.cgroup : usage.soft;
   if (!level.bounded() || (!cgroup && !level.near())) return;
@@ -241,6 +286,11 @@ void add_end(Text& text, const session::View& view, const session::Death& death,
 bool killed_by_kernel(const session::View& view, const session::Death& death,
                       std::string_view outcome) noexcept {
   return death.realtime_ns != 0 && DeathFacts{view, death, outcome}.killer() != Killer::none;
+}
+
+bool died_for_shared_memory(const session::View& view, const session::Death& death,
+                            std::string_view outcome) noexcept {
+  return DeathFacts{view, death, outcome}.shared_memory_full();
 }
 
 void explain_death(Verdict& verdict, const session::View& view, const session::Death& death,

@@ -19,6 +19,8 @@ void explain_death(Verdict&, const session::View&, const session::Death&,
                    std::string_view outcome) noexcept;
 bool killed_by_kernel(const session::View&, const session::Death&,
                       std::string_view outcome) noexcept;
+bool died_for_shared_memory(const session::View&, const session::Death&,
+                            std::string_view outcome) noexcept;
 
 // "SIGTERM"
 void add_signal(Text&, int number) noexcept;

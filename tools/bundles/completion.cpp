@@ -29,7 +29,7 @@ bool complete_bundle(const std::filesystem::path& path, const Recording& recordi
     completion.outcome = ending.outcome;
     completion.value = ending.value;
     if (ending.killed) completion.death = &ending.death;
-    if (bundle::is_kernel_kill(ending.verdict)) {
+    if (bundle::outranks_refusal(ending.verdict)) {
       // Of the bundle's own recording, as every reader will find it.
       const Recording told{path / kRecordingName};
       verdict = bundle::verdict_of(told.view(), trigger_in(metadata).value_or(Trigger::none),

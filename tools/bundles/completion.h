@@ -9,9 +9,9 @@
 namespace oomrec::tools {
 
 // `related`: the end follows from what the bundle tells; else the process had recovered from that.
-// A kill by the kernel for memory becomes the bundle's verdict, and so does a crash that follows
-// from the bundle's refusal (`crash_told`, if given, becomes true). `recording`: of the same
-// process.
+// A death for want of memory, by the kernel or by SIGBUS, becomes the bundle's verdict, and so does
+// a crash that follows from the bundle's refusal (`crash_told`, if given, becomes true).
+// `recording`: of the same process.
 bool complete_bundle(const std::filesystem::path& bundle, const Recording& recording,
                      const Ending& ending, bool related, bool* crash_told = nullptr);
 

@@ -227,10 +227,10 @@ Recovered recover(const Session& orphan, const fs::path& only_into, const Watche
     }
   }
 
-  // A kill by the kernel is told in any case, another death only where it is news.
+  // A death that outranks a refusal is told in any case, another death only where it is news.
   const bool is_told_already =
       told && related &&
-      (result.what == Recovery::completed || !bundle::is_kernel_kill(ending.verdict));
+      (result.what == Recovery::completed || !bundle::outranks_refusal(ending.verdict));
   const bool untold = (refused && !told) || (crash_is_due(recording.view()) && !crash_told);
   const auto worker = fatal_worker(recording, ending, orphan.path.parent_path(), directory);
   const bool worth_telling =

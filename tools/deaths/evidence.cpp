@@ -1,5 +1,6 @@
 #include "tools/deaths/evidence.h"
 
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -143,6 +144,19 @@ void read_machine(Death& death, const session::View& view, const Watched& watche
   death.system_oom_kills_after = *after;
 }
 
+// Whether the file system of its shared memory, if that is the one seen here, has room now.
+void read_shared_memory(Death& death, const session::Header& header) {
+  constexpr long kTmpfs = 0x01021994;
+  const session::SharedMemory& shared = header.shared;
+  if (shared.time_ns == 0 || !is_this_host(header)) return;
+  const std::string path{shared.path, strnlen(shared.path, sizeof shared.path)};
+  struct statfs now {};
+  if (!path.starts_with('/') || statfs(fs::path{path}.parent_path().c_str(), &now) != 0) return;
+  const auto block_bytes = static_cast<std::uint64_t>(now.f_bsize);
+  if (now.f_type != kTmpfs || now.f_blocks * block_bytes != shared.total_bytes) return;
+  if (now.f_bavail <= now.f_blocks / 100) death.flags |= session::kDeathSharedFull;
+}
+
 }  // namespace
 
 Death death_of(const session::View& view, const Watched& watched) {
@@ -157,9 +171,11 @@ Death death_of(const session::View& view, const Watched& watched) {
     death.pressure_some = watched.pressure.some;
     death.pressure_full = watched.pressure.full;
   }
+  if (death.sender_pid == 0) death.sender_pid = view.header().crash.sender_pid;
   if (this_boot) {
     read_cgroup(death, view, watched);
     read_machine(death, view, watched);
+    read_shared_memory(death, view.header());
   }
   read_log(death, view, this_boot);
   return death;

@@ -193,3 +193,57 @@ TEST_CASE("what a bundle's recording says of a death is read where nobody brings
   CHECK(verdict_of(session.view(), Trigger::killed, 0, {}, "oom_killed").code ==
         VerdictCode::cgroup_oom_kill);
 }
+
+TEST_CASE("a SIGBUS is for want of shared memory where there was too little, and the kernel's") {
+  Killed session;
+  SharedMemory& shared = session.header().shared;
+  shared.time_ns = 1;
+  shared.needed_bytes = 20 * kMiB;
+  shared.free_bytes = 3 * kMiB;
+  shared.total_bytes = 64 * kMiB;
+  std::strcpy(shared.path, "/dev/shm/torch_77_1 (deleted)");
+  Death death = death_by(7);
+  const auto code = [&](std::string_view outcome = "signal 7") {
+    return name_of(session.verdict(death, outcome).code);
+  };
+  CHECK(std::string{session.verdict(death).summary} ==
+        "python3.11 died of SIGBUS: /dev/shm has 64.0 MiB, of which 3.0 MiB were free when it "
+        "needed 20.0 MiB for torch_77_1 (deleted); it held 640.0 MiB");
+  SUBCASE("another signal") {
+    death.wait_status = 11;
+    CHECK(code() == "crashed");
+  }
+  SUBCASE("room enough") {
+    shared.free_bytes = 20 * kMiB;
+    CHECK(code() == "crashed");
+    death.flags |= kDeathSharedFull;  // but not when it died
+    CHECK(code() == "shared_memory_full");
+    shared.time_ns = 0;  // no mapping at all
+    CHECK(code() == "crashed");
+  }
+  SUBCASE("somebody sent it") {
+    death.sender_pid = 77;
+    CHECK(code() == "crashed");
+  }
+  SUBCASE("the process saw it itself") {
+    Crash& crash = session.header().crash;
+    crash.code = 2;  // BUS_ADRERR
+    crash.signal = 7;
+    CHECK(code() == "shared_memory_full");
+    death = death_by(0);
+    CHECK(code() == "shared_memory_full");
+    crash.code = 0;  // SI_USER
+    CHECK(code() == "crashed");
+  }
+  SUBCASE("nobody saw it") {
+    death = death_by(0);
+    CHECK(code() == "crashed");
+    CHECK(code("unknown") == "unknown");
+  }
+  SUBCASE("before it something was refused") {
+    const Verdict verdict =
+        verdict_of(session.view(), Trigger::soft_limit, session.failure, {}, "signal 7", &death);
+    CHECK(verdict.code == VerdictCode::shared_memory_full);
+    CHECK(verdict.limit == LimitKind::none);
+  }
+}

@@ -1,0 +1,16 @@
+// Shared mappings of files in memory (tmpfs: /dev/shm), and whether there was room for them.
+//
+// Such a mapping is made whether there is room or not; the program learns by SIGBUS, when it writes
+// to a page for which there is none. Nobody is asked then, so what is needed and what is free is
+// looked at where the mapping is made: some 2 µs for a mapping that counts, nothing for others.
+#pragma once
+
+#include "recorder/hook_scope.h"
+#include "recorder/recorder.h"
+
+namespace oomrec::recorder {
+
+// In a fork's child, whose parent may have been at it.
+void forget_shared_memory(InHook) noexcept;
+
+}  // namespace oomrec::recorder

@@ -1,0 +1,187 @@
+"""SIGBUS of a program that writes to shared memory where the file system in memory is full.
+
+/dev/shm has 64 MiB here, as in a container: a mount of the test's own, which needs root.
+"""
+
+import ctypes
+import functools
+import json
+import os
+import signal
+import sys
+
+import pytest
+
+MIB = 1 << 20
+ROOM = 64 * MIB
+CLONE_NEWNS, MS_REC, MS_PRIVATE = 0x20000, 0x4000, 0x40000
+
+SHARED_BLOCK = """
+import numpy, multiprocessing.shared_memory as shared
+def fill(megabytes):
+    block = shared.SharedMemory(create=True, size=megabytes << 20)
+    numpy.ndarray((megabytes << 20,), dtype="u1", buffer=block.buf).fill(1)
+fill(16)
+fill(80)
+"""
+
+
+LOADER = """
+import numpy
+from multiprocessing.shared_memory import SharedMemory
+from torch.utils.data import DataLoader, Dataset
+class Images(Dataset):
+    def __len__(self):
+        return 8
+    def __getitem__(self, index):
+        block = SharedMemory(create=True, size=96 << 20)
+        numpy.ndarray((96 << 20,), dtype="u1", buffer=block.buf).fill(1)
+for batch in DataLoader(Images(), num_workers=1):
+    pass
+"""
+
+
+def small_dev_shm() -> None:
+    """As preexec_fn: the program to be sees a /dev/shm of 64 MiB."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    for call in (
+        lambda: libc.unshare(CLONE_NEWNS),
+        lambda: libc.mount(None, b"/", None, MS_REC | MS_PRIVATE, None),
+        lambda: libc.mount(b"tmpfs", b"/dev/shm", b"tmpfs", 0, b"size=64m"),
+    ):
+        if call() != 0:
+            raise OSError(ctypes.get_errno(), "no /dev/shm of its own")
+
+
+@functools.lru_cache(maxsize=None)
+def mount_refusal() -> str | None:
+    child = os.fork()
+    if child == 0:
+        try:
+            small_dev_shm()
+        except OSError:
+            os._exit(1)
+        os._exit(0)
+    _, status = os.waitpid(child, 0)
+    return "no file system can be mounted here" if status else None
+
+
+@pytest.fixture(autouse=True)
+def small(oomrec, preload):
+    if mount_refusal():
+        pytest.skip(mount_refusal())
+
+
+def dies_under_run(oomrec, *words, **options):
+    run = oomrec("run", "--", *words, preexec_fn=small_dev_shm, **options)
+    assert run.exit_code == 128 + signal.SIGBUS, str(run)
+    return run
+
+
+def shown_of(oomrec, run) -> dict:
+    bundle = run.only_bundle()
+    shown = oomrec.json("show", bundle)
+    metadata = json.loads((bundle / "metadata.json").read_text())
+    assert metadata["verdict"] == shown["verdict"]
+    return shown
+
+
+def assert_is_full(shown: dict, program: str) -> None:
+    verdict = shown["verdict"]
+    assert verdict["code"] == "shared_memory_full", shown
+    assert verdict["summary"].startswith(f"{program} died of SIGBUS: /dev/shm has 64.0 MiB")
+    assert shown["outcome"] == "signal 7"
+    assert shown["limit"]["kind"] == "none"
+
+
+def test_a_mapping_larger_than_the_room(oomrec, victim):
+    shown = shown_of(
+        oomrec, dies_under_run(oomrec, victim("shared_memory"), "too_much", "/dev/shm")
+    )
+    assert_is_full(shown, "shared_memory")
+    assert shown["trigger"] == "killed"  # and there was no more than this of it to tell
+    words = "of which 64.0 MiB were free when it needed 128.0 MiB for too_much; it held "
+    assert words in shown["verdict"]["summary"]
+    assert shown["verdict"]["evidence"][:2] == [
+        "shared mapping of /dev/shm/too_much: 128.0 MiB were still to be found, 64.0 MiB of "
+        "64.0 MiB were free",
+        "/dev/shm was full after its end, too",
+    ]
+
+
+def test_mappings_that_are_too_large_together(oomrec, victim):
+    """Each was small enough: what speaks is the file system as it was left."""
+    shown = shown_of(oomrec, dies_under_run(oomrec, victim("shared_memory"), "pieces", "/dev/shm"))
+    assert_is_full(shown, "shared_memory")
+    assert "/dev/shm has 64.0 MiB and is full" in shown["verdict"]["summary"]
+
+
+def test_a_refusal_before_it_is_one_more_line(oomrec, victim):
+    run = dies_under_run(oomrec, victim("shared_memory"), "after_refusal", "/dev/shm")
+    shown = shown_of(oomrec, run)
+    assert_is_full(shown, "shared_memory")
+    assert shown["verdict"]["evidence"][-1].startswith(
+        "before that, shared_memory asked malloc for 64.0 TiB and was refused"
+    )
+
+
+@pytest.mark.needs_numpy
+def test_a_shared_array_of_numpy(oomrec):
+    """What fits is no reason, what does not is; the block's file is the resource tracker's."""
+    shown = shown_of(oomrec, dies_under_run(oomrec, sys.executable, "-c", SHARED_BLOCK))
+    assert_is_full(shown, "python3.11" if sys.version_info[:2] == (3, 11) else "python")
+    words = "of which 48.0 MiB were free when it needed 80.0 MiB for psm_"
+    assert words in shown["verdict"]["summary"]
+
+
+@pytest.mark.needs_torch
+def test_a_worker_of_a_data_loader(oomrec):
+    """Its parent was told the signal. The worker has handlers of torch's, that raise it again."""
+    run = oomrec("run", "--", sys.executable, "-c", LOADER, preexec_fn=small_dev_shm, timeout=300)
+    assert run.exit_code == 1 and "DataLoader worker" in run.stderr, str(run)
+    oomrec("recover")
+    pages = [oomrec.json("show", bundle) for bundle in run.bundles()]
+    (worker,) = [page for page in pages if page["verdict"]["code"] == "shared_memory_full"]
+    words = "of which 64.0 MiB were free when it needed 96.0 MiB for psm_"
+    assert words in worker["verdict"]["summary"] and worker["outcome"] == "signal 7"
+
+
+def test_of_whom_nobody_waited_for_the_signal_is_not_known(preload, oomrec, victim):
+    run = preload(victim("shared_memory"), "too_much", "/dev/shm", preexec_fn=small_dev_shm)
+    assert run.exit_code == 128 + signal.SIGBUS
+    (session,) = preload.session_dir.rglob("*.session")
+    shown = oomrec.json("show", session)
+    assert (shown["verdict"]["code"], shown["outcome"]) == ("unknown", "unknown")
+
+
+def test_a_crash_that_the_process_saw_itself(preload, oomrec, victim):
+    run = preload(victim("shared_memory"), "after_refusal", "/dev/shm", preexec_fn=small_dev_shm)
+    assert run.exit_code == 128 + signal.SIGBUS
+    assert_is_full(shown_of(oomrec, run), "shared_memory")
+    assert "\noomrec: shared_memory died of SIGBUS: /dev/shm has 64.0 MiB" in run.stderr
+
+
+# --- Whose SIGBUS has another reason -------------------------------------------------------------
+
+
+@pytest.mark.parametrize("where", ["/dev/shm", "."])
+def test_a_file_that_was_truncated(oomrec, victim, where):
+    run = dies_under_run(oomrec, victim("shared_memory"), "truncated", where)
+    assert shown_of(oomrec, run)["verdict"]["code"] == "crashed"
+
+
+def test_a_mapping_that_had_room(oomrec, victim):
+    run = dies_under_run(oomrec, victim("shared_memory"), "raise", "/dev/shm")
+    assert shown_of(oomrec, run)["verdict"]["code"] == "crashed"
+
+
+def test_a_signal_that_somebody_sent(preload, oomrec, victim):
+    """There was too little room, but it did not die of that."""
+    process = preload.start(victim("shared_memory"), "wait", "/dev/shm", preexec_fn=small_dev_shm)
+    assert process.stdout.readline() == b"ready\n"
+    process.send_signal(signal.SIGBUS)
+    run = preload.finish(process)
+    assert run.exit_code == 128 + signal.SIGBUS
+    oomrec("recover")
+    shown = shown_of(oomrec, run)
+    assert (shown["verdict"]["code"], shown["outcome"]) == ("request_too_large", "signal 7")

@@ -1,0 +1,86 @@
+/* Writes to shared mappings of files: more than the file system in memory has, or for another
+ * reason to where no page is. The first word says how, the second is a directory.
+ */
+#include <fcntl.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "refused.h"
+
+enum { kMiB = 1 << 20 };
+static const char* directory;
+static int fd;
+
+static char* map_file(const char* name, size_t bytes) {
+  char path[PATH_MAX];
+  snprintf(path, sizeof path, "%s/%s", directory, name);
+  fd = open(path, O_RDWR | O_CREAT, 0600);
+  if (fd < 0 || ftruncate(fd, (off_t)bytes) != 0) exit(1);
+  char* const pages = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+  if (pages == MAP_FAILED) exit(1);
+  return pages;
+}
+
+static void fill_too_much(void) {
+  char* const pages = map_file("too_much", 128 * kMiB);
+  memset(pages, 1, 128 * kMiB);
+}
+
+/* Each has room enough when it is mapped. */
+static void fill_pieces(void) {
+  char* const first = map_file("first", 40 * kMiB);
+  char* const second = map_file("second", 40 * kMiB);
+  memset(first, 1, 40 * kMiB);
+  memset(second, 1, 40 * kMiB);
+}
+
+/* What is left of a recording is worth a bundle. */
+static void hold(void) { memset(malloc(20 * kMiB), 1, 20 * kMiB); }
+
+static void fill_truncated(void) {
+  hold();
+  char* const pages = map_file("truncated", kMiB);
+  memset(pages, 1, kMiB);
+  if (ftruncate(fd, 0) != 0) exit(1);
+  memset(pages, 1, kMiB);
+}
+
+static void fill_after_refusal(void) {
+  char* const pages = map_file("too_much", 128 * kMiB);
+  if (malloc(TOO_MUCH) == NULL) memset(pages, 1, 128 * kMiB);
+}
+
+static void raise_bus(void) {
+  hold();
+  map_file("fits", kMiB);
+  raise(SIGBUS);
+}
+
+/* There was too little, but it is another's signal that ends it, and the recorder sees that. */
+static void wait_for_signal(void) {
+  hold();
+  map_file("too_much", 128 * kMiB);
+  if (malloc(TOO_MUCH) != NULL) exit(1);
+  puts("ready");
+  fflush(stdout);
+  for (;;) pause();
+}
+
+int main(int count, char** words) {
+  static const struct {
+    const char* way;
+    void (*fill)(void);
+  } kWays[] = {{"too_much", fill_too_much},   {"pieces", fill_pieces},
+               {"truncated", fill_truncated}, {"after_refusal", fill_after_refusal},
+               {"raise", raise_bus},          {"wait", wait_for_signal}};
+  if (count < 3) return 2;
+  directory = words[2];
+  for (size_t i = 0; i < sizeof kWays / sizeof *kWays; ++i)
+    if (strcmp(kWays[i].way, words[1]) == 0) kWays[i].fill();
+  return 9;
+}
