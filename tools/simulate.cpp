@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <optional>
 
 #include "tools/arguments.h"
 #include "tools/bundles/bundles.h"
@@ -45,7 +46,7 @@ void list_kinds(bool json) {
     if (json)
       rows.push_back({{"kind", name_of(kind.code)}, {"how", kind.how}});
     else
-      fmt::print("{:<24}{}\n", name_of(kind.code), kind.how);
+      fmt::print("{:<27}{}\n", name_of(kind.code), kind.how);
   }
   if (json) print_json({{"schema_version", 1}, {"kinds", rows}});
 }
@@ -53,7 +54,8 @@ void list_kinds(bool json) {
 // Whatever is set for other runs: only what the kind needs is in force, and no bundle of a true
 // death makes room for this one.
 std::vector<std::string> run_options(const SimulatedKind& kind, const std::string& dump_dir) {
-  for (const char* variable : {"OOMREC_LIMIT", "OOMREC_LIMIT_AS", "OOMREC_FAIL"})
+  for (const char* variable : {"OOMREC_LIMIT", "OOMREC_LIMIT_AS", "OOMREC_FAIL", "OOMREC_ON_OOM",
+                               "OOMREC_ON_OOM_EXEC", "OOMREC_KERNEL_LOG"})
     unsetenv(variable);
   std::vector<std::string> options = {"--mode",      "sampled", "--quiet",        "--children", "1",
                                       "--max-dumps", "0",       "--max-total-mb", "0"};
@@ -101,6 +103,8 @@ int simulate_command(const Words& words) {
   }
 
   const SimulatedKind& kind = kind_of(word);
+  std::optional<Stage> stage;
+  if (kind.cgroup) stage.emplace(*kind.cgroup);
   const Ended ended = run_self(run_options(kind, dump_dir), {"simulate", kChild, word},
                                {{"OOMREC_SIMULATED", "1"}});
   const std::string bundle = bundle_of(ended, kind);

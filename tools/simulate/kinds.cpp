@@ -12,6 +12,8 @@
 #include <fstream>
 #include <sstream>
 
+#include "tools/simulate/deaths.h"
+
 namespace oomrec::tools {
 namespace {
 
@@ -98,6 +100,7 @@ void block_the_break() {
 
 const std::vector<SimulatedKind>& simulated_kinds() {
   using enum VerdictCode;
+  static const std::vector<std::string> kQuiet = {"--warn", "0"};  // of the limit, before the end
   static const std::vector<SimulatedKind> kinds = {
       {soft_limit, "allocates beyond --limit 64M", {"--limit", "64M"}, allocate_until_refused},
       {address_space_limit, "allocates beyond RLIMIT_AS", {}, pass_address_space_limit},
@@ -111,6 +114,25 @@ const std::vector<SimulatedKind>& simulated_kinds() {
       {thread_creation_failed, "starts a thread beyond RLIMIT_NPROC", {}, start_forbidden_thread},
       {fork_failed, "forks beyond RLIMIT_NPROC", {}, fork_though_forbidden},
       {mapping_failed, "moves the break against a mapping", {}, block_the_break},
+      {null_dereference, "uses the NULL of a refused malloc", {}, use_null},
+      {uncaught_bad_alloc, "catches no std::bad_alloc", {}, leave_bad_alloc_uncaught},
+      {crash_after_refusal, "calls abort() after a refusal", {}, give_up_after_refusal},
+      {shared_memory_full, "fills a /dev/shm of 1 MiB (needs a mount)", {}, fill_shared_memory},
+      {near_limit,
+       "is at 97 % of a cgroup's limit",
+       {"--warn", "95"},
+       stay_near_limit,
+       StagedCgroup{1024, 994}},
+      {cgroup_oom_kill, "SIGKILL, and the kernel says that it was for the cgroup", kQuiet,
+       be_killed_in_cgroup, StagedCgroup{1024, 1020}},
+      {system_oom_kill, "SIGKILL, and the kernel says that it was for the machine", kQuiet,
+       be_killed_by_machine, StagedCgroup{}},
+      {killed_near_limit, "SIGKILL at 95 % of a cgroup's limit", kQuiet, be_killed,
+       StagedCgroup{1024, 974}},
+      {terminated_under_pressure, "SIGTERM at 95 % of a cgroup's limit", kQuiet, be_terminated,
+       StagedCgroup{1024, 974}},
+      {killed_externally, "SIGKILL, far from every limit", {}, be_killed, StagedCgroup{1024, 64}},
+      {crashed, "SIGSEGV without a refusal", {}, use_wild_pointer},
   };
   return kinds;
 }

@@ -1,0 +1,107 @@
+#include "tools/simulate/deaths.h"
+
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <sys/mman.h>
+#include <sys/mount.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <csignal>
+#include <cstdlib>
+#include <exception>
+#include <thread>
+
+#include "tools/simulate/stage.h"
+
+namespace oomrec::tools {
+namespace {
+
+constexpr std::size_t kMiB = std::size_t{1} << 20;
+constexpr std::size_t kTooMuch = std::size_t{1} << 46;
+constexpr std::size_t kWorthABundle = 20 * kMiB;
+
+void* volatile g_kept;  // so that the compiler makes each request
+
+void leave_no_core() {
+  const rlimit none{0, 0};
+  setrlimit(RLIMIT_CORE, &none);
+}
+
+void* ask(std::size_t bytes) {
+  g_kept = std::malloc(bytes);
+  return g_kept;
+}
+
+void die_of(int signal) {
+  ask(kWorthABundle);
+  std::raise(signal);
+}
+
+}  // namespace
+
+void use_null() {
+  leave_no_core();
+  *static_cast<volatile char*>(ask(kTooMuch)) = 1;
+}
+
+void leave_bad_alloc_uncaught() {
+  leave_no_core();
+  std::set_terminate(std::abort);  // without a message
+  // Not the command's own, which asks no malloc: that of the C++ library.
+  using New = void* (*)(std::size_t);
+  const auto library_new = reinterpret_cast<New>(dlsym(RTLD_NEXT, "_Znwm"));
+  [&]() noexcept { g_kept = library_new(kTooMuch); }();
+}
+
+void give_up_after_refusal() {
+  leave_no_core();
+  if (ask(kTooMuch) == nullptr) std::abort();
+}
+
+void use_wild_pointer() {
+  leave_no_core();
+  ask(kWorthABundle);
+  volatile char* volatile const wild = reinterpret_cast<volatile char*>(std::uintptr_t{8});
+  *wild = 1;
+}
+
+void be_killed() { die_of(SIGKILL); }
+void be_terminated() { die_of(SIGTERM); }
+
+void be_killed_in_cgroup() {
+  tell_kill("Memory cgroup out of memory");
+  die_of(SIGKILL);
+}
+
+void be_killed_by_machine() {
+  tell_kill("Out of memory");
+  die_of(SIGKILL);
+}
+
+// Over /dev/shm, for this process alone; where that is not allowed nothing happens.
+void fill_shared_memory() {
+  leave_no_core();
+  const int namespaces = CLONE_NEWNS | (geteuid() == 0 ? 0 : CLONE_NEWUSER);
+  if (unshare(namespaces) != 0 || mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0 ||
+      mount("tmpfs", "/dev/shm", "tmpfs", 0, "size=1m") != 0)
+    return;
+  const int file = open("/dev/shm/simulated", O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+  if (file < 0 || ftruncate(file, 2 * kMiB) != 0) return;
+  void* const pages = mmap(nullptr, 2 * kMiB, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+  if (pages == MAP_FAILED) return;
+  for (std::size_t at = 0; at < 2 * kMiB; at += 4096) static_cast<volatile char*>(pages)[at] = 1;
+}
+
+// The recorder looks as the program allocates, ten times a second.
+void stay_near_limit() {
+  constexpr int kRounds = 50;
+  for (int round = 0; round < kRounds; ++round) {
+    std::free(ask(kMiB));
+    std::this_thread::sleep_for(std::chrono::milliseconds{10});
+  }
+}
+
+}  // namespace oomrec::tools
