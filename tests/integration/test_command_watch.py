@@ -1,47 +1,13 @@
 """`oomrec watch`: a bundle within a second of each death, and of what waits for memory."""
 
 import os
-import platform
 import re
 import signal
 import subprocess
 import time
-from pathlib import Path
 
 import pytest
-
-KERNEL = tuple(map(int, re.match(r"(\d+)\.(\d+)", platform.release()).groups()))
-TELLS_STRANGERS = KERNEL >= (6, 15)  # how a process ended (PIDFD_GET_INFO)
-
-
-def wait_for(found, within_s=10.0):
-    """What `found` returns once that is something."""
-    until = time.monotonic() + within_s
-    while not (result := found()):
-        assert time.monotonic() < until, "it did not happen"
-        time.sleep(0.01)
-    return result
-
-
-class Watch:
-    """A running `oomrec watch`, which has begun to watch."""
-
-    def __init__(self, oomrec, **env):
-        self._oomrec = oomrec
-        self.process = oomrec.start("watch", env=env)
-        wait_for(self.is_blocking_signals)
-
-    def is_blocking_signals(self):
-        status = Path(f"/proc/{self.process.pid}/status").read_text()
-        return int(re.search(r"SigBlk:\t(\w+)", status)[1], 16) & (1 << (signal.SIGTERM - 1))
-
-    def cpu_s(self) -> float:
-        fields = Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(")")[2].split()
-        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
-
-    def stop(self):
-        self.process.terminate()
-        return self._oomrec.finish(self.process, timeout=10)
+from watching import TELLS_STRANGERS, Watch, wait_for
 
 
 @pytest.fixture

@@ -23,13 +23,6 @@ def fill(block):
     libc.memset(block, 1, 4096)
 fill(allocate((1 << 46) + 233))
 """
-ABORT = """
-import ctypes
-try:
-    block = bytearray(1 << 46)
-except MemoryError:
-    ctypes.CDLL(None).abort()
-"""
 
 
 @pytest.fixture(params=["preload", "run"])
@@ -189,14 +182,6 @@ def test_python_code_that_fills_the_null(recorded, shown, tmp_path):
     assert places == [("python", "fill", 10), ("python", "<module>", 11)], page["crash"]["stack"]
 
 
-def test_python_that_aborts_after_a_memory_error(recorded, shown, tmp_path):
-    script = tmp_path / "abort.py"
-    script.write_text(ABORT)
-    run = recorded(sys.executable, script)
-    died_of(run, signal.SIGABRT)
-    assert shown(run)["verdict"]["code"] == "crash_after_refusal"
-
-
 def test_the_recording_is_enough_where_the_process_was_killed_meanwhile(preload, oomrec, victim):
     """No time for a bundle stands for it: what is left is the session."""
     run = preload(victim("crashes"), "null", env={"OOMREC_BUNDLE_SECONDS": 0})
@@ -227,20 +212,6 @@ def test_a_crash_that_is_no_ones_refusal(recorded, oomrec, victim, way):
     page = oomrec.json("show", run.only_bundle())
     assert page["verdict"]["code"] == "request_too_large"
     assert page["outcome"] == "signal 11" and page["crash"] is None
-
-
-@pytest.mark.parametrize("way, number", [("late", 11), ("abort_late", 6)])
-def test_an_old_refusal_is_not_why(recorded, oomrec, victim, way, number):
-    run = recorded(victim("crashes"), way)
-    died_of(run, number)
-    oomrec("recover")
-    first, second = (oomrec.json("show", bundle) for bundle in run.bundles())
-    assert (first["verdict"]["code"], first["outcome"]) == ("request_too_large", "recovered")
-    assert (second["verdict"]["code"], second["outcome"]) == ("crashed", f"signal {number}")
-    assert (
-        "not for lack of memory: the thread's last refusal was 11." in second["verdict"]["summary"]
-    )
-    assert second["trigger"] == "killed" and second["crash"]["signal"] == number
 
 
 def test_a_signal_of_somebody_else_is_not_memory(preload, oomrec, victim):

@@ -52,21 +52,6 @@ def test_a_cgroup_s_limit_of_tasks(oomrec, preload, victim, pids_cgroup, what, c
     assert "\nlimit\n  pids: 8 of 8 in use\n" in page
 
 
-@pytest.mark.parametrize(
-    "what, code", [("thread", "thread_creation_failed"), ("fork", "fork_failed")]
-)
-def test_the_user_s_limit_of_tasks(oomrec, preload, victim, tmp_path, what, code):
-    tmp_path.chmod(0o777)
-    run = preload(victim("tasks"), what, "nobody")
-    if run.exit_code == 77:
-        pytest.skip("the limit of tasks could not be set")
-    assert run.stdout == "0 EAGAIN\n", str(run)
-    shown = oomrec.json("show")
-    assert shown["verdict"]["code"] == code, str(run)
-    assert shown["limit"]["kind"] == "rlimit_nproc"
-    assert "the user's limit of tasks (RLIMIT_NPROC) of 0" in shown["verdict"]["summary"]
-
-
 def test_python_cannot_start_a_thread(oomrec, preload, victim, python, tmp_path):
     tmp_path.chmod(0o777)
     run = preload(python("3.11"), victim("python/threads_refused.py"))

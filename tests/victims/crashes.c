@@ -66,21 +66,6 @@ static void use_after_served(void) {
   *nowhere = 1;
 }
 
-/* Later than a death that follows, and with memory that makes it worth a bundle. */
-static void live_on(void) {
-  memset((void*)ask(20 << 20), 1, 20 << 20);
-  if (ask(asked) != NULL) exit(1);
-  sleep(11);
-}
-static void use_late(void) {
-  live_on();
-  *nowhere = 1;
-}
-static void abort_late(void) {
-  live_on();
-  abort();
-}
-
 static void send(int number) {
   if (ask(asked) == NULL) kill(getpid(), number);
   for (;;) pause();
@@ -159,8 +144,6 @@ int main(int count, char** words) {
                {"overflow", run_over},
                {"map", map_failed},
                {"served", use_after_served},
-               {"late", use_late},
-               {"abort_late", abort_late},
                {"kill", send_segv},
                {"raise", raise_abrt},
                {"bus", beyond_file},

@@ -1,0 +1,283 @@
+"""Every death in every language, and what each way to record it must say of it.
+
+A cell is the verdict's code and the outcome. What a way cannot know it does not guess: without a
+parent or a watcher nobody learns which signal ended a process that never was refused anything.
+The victims do what the words of `steps` say (tests/victims/steps.h).
+"""
+
+from __future__ import annotations
+
+import resource
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Callable
+
+import pytest
+from watching import TELLS_STRANGERS, Watch, wait_for
+
+MIB = 1 << 20
+GIB = 1 << 30
+ABSURD = 99_999_999_999_999
+WAYS = ["run", "watch", "bare"]
+EVERY = "c cxx python numpy"
+
+# --- What happens to a victim that waits ----------------------------------------------------------
+
+
+@dataclass
+class Scene:
+    pid: int
+    log: Path  # read in place of the kernel's, where the row says so
+    start_another: Callable[[], subprocess.Popen]  # not recorded, in the same cgroup
+
+
+def nothing(scene: Scene) -> None:
+    """It goes on with its steps."""
+
+
+def signalled(number: signal.Signals) -> Callable[[Scene], None]:
+    def act(scene: Scene) -> None:
+        send(scene.pid, number)
+
+    return act
+
+
+def send(pid: int, number: signal.Signals) -> None:
+    subprocess.run(["kill", f"-{number:d}", str(pid)], check=True)
+
+
+def logged(name: str = "") -> Callable[[Scene], None]:
+    """Killed, and a log that goes back to the boot says that the kernel killed one of this pid."""
+
+    def act(scene: Scene) -> None:
+        named = name or Path(f"/proc/{scene.pid}/comm").read_text().strip()
+        now_us = time.clock_gettime_ns(time.CLOCK_MONOTONIC) // 1000
+        scene.log.write_text(
+            "6,0,0,-;Linux version\n"
+            f"3,1,{now_us},-;Out of memory: Killed process {scene.pid} ({named}) "
+            "total-vm:30000kB, anon-rss:25000kB, file-rss:1000kB, shmem-rss:0kB, UID:0 "
+            "pgtables:100kB oom_score_adj:0\n"
+        )
+        send(scene.pid, signal.SIGKILL)
+
+    return act
+
+
+def after_another_s_kill(scene: Scene) -> None:
+    """The kernel kills somebody else in its cgroup; a good second later it is killed by hand."""
+    another = scene.start_another()
+    another.communicate(b"go on\n")
+    assert another.returncode == -signal.SIGKILL
+    time.sleep(1.2)  # what comes within a second of a kill may be that kill
+    send(scene.pid, signal.SIGKILL)
+
+
+# --- The table ------------------------------------------------------------------------------------
+
+
+@dataclass
+class Death:
+    name: str
+    languages: str
+    steps: str  # once it holds its memory and was told to go on
+    everywhere: str = ""  # the cell of all three ways, but for those that are given
+    run: str = ""
+    watch: str = ""
+    bare: str = ""
+    request: tuple | None = None  # API and bytes (None: whatever they are)
+    says: str = ""  # words of the verdict under `run`
+    before: str = ""  # how the cell begins of a bundle that came before that of its end
+    holds: str = "hold:24"  # what it does before it waits
+    happens: Callable[[Scene], None] = nothing
+    env: dict = field(default_factory=dict)
+    limit: tuple | None = None  # of the system: kind and bytes
+    cgroup: str = ""  # its limit
+
+    def cell(self, way: str) -> str:
+        if way == "watch" and not TELLS_STRANGERS and self.bare:
+            way = "bare"  # for all that can be known
+        return getattr(self, way) or self.everywhere
+
+
+SOFT = {"OOMREC_LIMIT": "512M"}
+UNTOLD = {"OOMREC_WARN": "0"}  # no bundle before the end
+NO_LOG = {"OOMREC_KERNEL_LOG": "/nowhere", **UNTOLD}
+FIXTURE = {"OOMREC_KERNEL_LOG": "kernel.log"}
+# What it has used it looks at with the first request that is a tenth of a second after the last look.
+NEARLY_256 = "hold:231 pause_ms:200 hold:1"
+ADDRESS_SPACE = (resource.RLIMIT_AS, 2 * GIB)
+DATA = (resource.RLIMIT_DATA, 2 * GIB)
+
+MEMORY = [
+    # Refused, and lived on or ended by itself.
+    Death("soft_limit_handled", EVERY, f"ask:{GIB} end:0", "soft_limit recovered",
+          request=("malloc", GIB), env=SOFT),
+    Death("soft_limit", "c python numpy", f"demand:{GIB}", "soft_limit exited 1",
+          request=("malloc", GIB), env=SOFT),
+    Death("address_space_limit", EVERY, f"ask:{3 * GIB} end:3", "address_space_limit exited 3",
+          request=("malloc", 3 * GIB), limit=ADDRESS_SPACE),
+    Death("data_limit", EVERY, f"ask:{3 * GIB} end:3", "data_limit exited 3",
+          request=("malloc", 3 * GIB), limit=DATA),
+    Death("too_large", EVERY, f"ask:{ABSURD} end:0", "request_too_large recovered",
+          request=("malloc", ABSURD)),
+    Death("injected", EVERY, "ask:104857601 end:3", "injected exited 3",
+          request=("malloc", 104857601), env={"OOMREC_FAIL": "heap:min=100M"}),
+    Death("no_thread", "c cxx python", "no_tasks thread end:3", "thread_creation_failed exited 3",
+          request=("pthread_create", None),
+          says="the user's limit of tasks (RLIMIT_NPROC) of 0"),
+    Death("no_fork", "c cxx python", "no_tasks fork end:3", "fork_failed exited 3",
+          request=("fork", 0), says="the user's limit of tasks (RLIMIT_NPROC) of 0"),
+    Death("no_mapping", "c", "crowd end:3", "mapping_failed exited 3", request=("mmap", 4096)),
+    Death("no_heap", "c", f"crowd ask:{5 * MIB} end:3", "allocation_failed exited 3",
+          request=("malloc", 5 * MIB), before="mapping_failed"),
+
+    # Refused, and crashed for it.
+    Death("null", "c cxx", f"ask:{GIB} use:16", "null_dereference signal 11",
+          request=("malloc", GIB), env=SOFT),
+    Death("uncaught", "cxx", f"demand:{ABSURD}", "uncaught_bad_alloc signal 6",
+          request=("malloc", ABSURD)),
+    Death("abort", "c cxx python", f"ask:{ABSURD} abort", "crash_after_refusal signal 6",
+          request=("malloc", ABSURD)),
+    Death("overflow", "c cxx python", f"ask:{ABSURD} dig", "crash_after_refusal signal 11",
+          request=("malloc", ABSURD)),
+
+    # Killed for its memory.
+    Death("cgroup_kill", EVERY, "grow", "cgroup_oom_kill oom_killed", cgroup="128M", env=UNTOLD,
+          says="rose from 0 to 1 within 1 s of its end; it was alone there"),
+    Death("cgroup_kill_warned", "c python", "grow", "cgroup_oom_kill oom_killed",
+          before="near_limit oom_killed", cgroup="200M"),
+    Death("cgroup_kill_refused", "c", f"ask:{ABSURD} grow", "cgroup_oom_kill oom_killed",
+          request=("malloc", ABSURD), cgroup="64M", env=UNTOLD,
+          says="before that, steps asked malloc for 90.9 TiB"),
+    Death("cgroup_kill_unlogged", "c python", "grow", run="cgroup_oom_kill oom_killed",
+          watch="killed_near_limit signal 9", bare="killed_near_limit unknown", cgroup="128M",
+          env=NO_LOG, says="the kernel's log could not be read"),
+    Death("system_kill", EVERY, "", "system_oom_kill oom_killed", happens=logged(),
+          env=FIXTURE),
+    Death("kill_near_limit", "c cxx python", "", "killed_near_limit signal 9",
+          bare="killed_near_limit unknown", happens=signalled(signal.SIGKILL), holds=NEARLY_256,
+          cgroup="256M", env=UNTOLD),
+    Death("term_near_limit", "c cxx python", "", "terminated_under_pressure signal 15",
+          bare="killed_near_limit unknown", happens=signalled(signal.SIGTERM), holds=NEARLY_256,
+          cgroup="256M", env=UNTOLD),
+]  # fmt: skip
+
+OTHER_CAUSES = [
+    Death("crash", "c cxx python", "crash:16", "crashed signal 11", bare="unknown unknown"),
+    Death("assertion", "c cxx python", "abort", "crashed signal 6", bare="unknown unknown"),
+    Death("kill_far_from_limit", "c python numpy", "", "killed_externally signal 9",
+          bare="unknown unknown", happens=signalled(signal.SIGKILL), cgroup="800M",
+          says="SIGKILL, and not for lack of memory"),
+    Death("term_at_rest", "c python", "", "killed_externally signal 15", bare="unknown unknown",
+          happens=signalled(signal.SIGTERM), says="SIGTERM, and not for lack of memory"),
+    Death("interrupt", "c", "", "killed_externally signal 2", bare="unknown unknown",
+          happens=signalled(signal.SIGINT)),
+    Death("crash_long_after", "c", f"ask:{ABSURD} pause_ms:11000 crash:16", "crashed signal 11",
+          before="request_too_large recovered",
+          says="not for lack of memory: the thread's last refusal was 11."),
+    Death("kill_logged_of_its_pid", "c", "", "killed_externally signal 9", bare="unknown unknown",
+          happens=logged("another"), env=FIXTURE),
+    Death("kill_of_another", "c", "", "killed_externally signal 9", bare="unknown unknown",
+          happens=after_another_s_kill, cgroup="96M", env=UNTOLD,
+          says="somebody was killed, not known to be this process"),
+    Death("kill_of_another_unlogged", "c", "", "unknown signal 9", bare="unknown unknown",
+          happens=after_another_s_kill, cgroup="96M", env=NO_LOG),
+    # A launcher ends the ranks beside one that was refused its memory.
+    Death("rank_beside", "launcher", "", "unknown unknown", watch="killed_externally signal 15",
+          before="request_too_large exited 1"),
+]  # fmt: skip
+
+CASES = [
+    pytest.param(
+        death,
+        language,
+        way,
+        id=f"{death.name}-{language}-{way}",
+        marks=[pytest.mark.needs_cgroup_write] * bool(death.cgroup)
+        + [pytest.mark.needs_numpy] * (language == "numpy"),
+    )
+    for death in MEMORY + OTHER_CAUSES
+    for language in death.languages.split()
+    for way in WAYS
+]
+
+
+def words_of(death: Death, language: str, victim) -> list[str]:
+    steps = [*death.holds.split(), "wait", *death.steps.split()]
+    if language == "launcher":
+        rank = f"{victim('steps')} {' '.join(steps)}"
+        failing = f"{victim('steps')} hold:24 demand:{ABSURD}"
+        return [sys.executable, victim("python/launcher.py"), rank, failing]
+    if language in ("python", "numpy"):
+        return [sys.executable, victim("python/steps.py"), language, *steps]
+    return [victim({"c": "steps", "cxx": "steps_in_cxx"}[language]), *steps]
+
+
+@pytest.mark.parametrize("death, language, way", CASES)
+def test_a_death_is_explained(death, language, way, oomrec, preload, plain, victim, cgroup):
+    if "crowd" in death.steps and int(Path("/proc/sys/vm/max_map_count").read_text()) > 100_000:
+        pytest.skip("vm.max_map_count: too many mappings to make")
+    for runner in (oomrec, preload):
+        runner.environment.update(death.env)
+    preload.directory.chmod(0o777)  # of no_tasks, who is nobody
+    group = cgroup(death.cgroup) if death.cgroup else None
+    words = words_of(death, language, victim)
+
+    def prepare():
+        if group is not None:
+            group.enter()
+        if death.limit is not None:
+            kind, size = death.limit
+            resource.setrlimit(kind, (size, size))
+
+    def start(runner, *words):
+        process = runner.start(*words, preexec_fn=prepare, stdin=subprocess.PIPE)
+        ready, _, pid = process.stdout.readline().partition(b" ")
+        assert ready == b"ready", process.stderr.read()
+        return process, int(pid)
+
+    # Pressure on the machine is another story (test_command_watch.py).
+    watching = Watch(oomrec, MEMORY_PRESSURE_WATCH="/dev/null") if way == "watch" else None
+    process, pid = start(oomrec, "run", "--", *words) if way == "run" else start(preload, *words)
+    if watching:
+        wait_for(lambda: watching.sees(pid))
+    death.happens(
+        Scene(pid, oomrec.directory / "kernel.log",
+              lambda: start(plain, victim("steps"), "wait", "grow")[0])
+    )  # fmt: skip
+    run = oomrec.finish(process, input="go on\n")
+    if way == "bare" or (way == "run" and language == "launcher"):  # `run` sees to its own program
+        oomrec("recover")
+    assert oomrec.sessions_left() == [], str(run)
+
+    shown = [oomrec.json("show", bundle) for bundle in run.bundles()]
+    *before, last = [f"{each['verdict']['code']} {each['outcome']}" for each in shown]
+    assert last == death.cell(way), str(run)
+    verdict = shown[-1]["verdict"]
+    if way == "run":
+        assert death.says in "\n".join([verdict["summary"], *verdict["evidence"]])
+    assert len(before) == bool(death.before), str(run)
+    assert all(cell.startswith(death.before) for cell in before), before
+    assert shown[-1]["process"]["pid"] == pid
+    assert_request(shown[-1]["request"], death.request, language)
+    top = next(holder for holder in shown[-1]["holders"] if holder["space"] == "heap")
+    assert top["bytes"] >= 24 * MIB
+    assert "hold" in [frame["function"] for frame in top["stack"]], top["stack"]
+
+
+def assert_request(request: dict | None, expected: tuple | None, language: str) -> None:
+    if expected is None:
+        assert request is None
+        return
+    api, size = expected
+    own = language == "python" and api == "malloc"  # a bytearray ends with a byte more
+    assert request["api"] == api
+    assert size is None or request["size"] == size + own
+    names = [frame["function"] for frame in request["stack"]]
+    assert {"ask", "demand", "start_thread", "start_process", "thread", "fork", "crowd"} & set(
+        names
+    ), names
