@@ -248,17 +248,21 @@ TEST_CASE("the first ceiling that explains a refusal is the verdict") {
 }
 
 TEST_CASE("of a process whose death nobody looked into it says how it ended and what it held") {
-  const std::pair<const char*, const char*> rows[] = {
-      {"signal 9", "python3.11 was killed by SIGKILL; it held 640.0 MiB"},
-      {"exited 3", "python3.11 ended with exit status 3; it held 640.0 MiB"},
-      {"recovered", "python3.11 ended with exit status 0; it held 640.0 MiB"},
-      {"unknown", "python3.11 is gone, nobody saw how; it held 640.0 MiB"},
+  const struct {
+    const char* outcome;
+    VerdictCode code;
+    const char* summary;
+  } rows[] = {
+      {"signal 9", VerdictCode::unknown, "python3.11 was killed by SIGKILL; it held 640.0 MiB"},
+      {"exited 3", VerdictCode::exited, "python3.11 ended with exit status 3; it held 640.0 MiB"},
+      {"recovered", VerdictCode::exited, "python3.11 ended with exit status 0; it held 640.0 MiB"},
+      {"unknown", VerdictCode::unknown, "python3.11 is gone, nobody saw how; it held 640.0 MiB"},
   };
   TrainingSession session;
-  for (const auto& [outcome, summary] : rows) {
-    const Verdict verdict = verdict_of(session.view(), Trigger::killed, 0, {}, outcome);
-    CHECK(verdict.code == VerdictCode::unknown);
-    CHECK(std::string{verdict.summary} == summary);  // its refusal is in a bundle of its own
+  for (const auto& row : rows) {
+    const Verdict verdict = verdict_of(session.view(), Trigger::killed, 0, {}, row.outcome);
+    CHECK(verdict.code == row.code);
+    CHECK(std::string{verdict.summary} == row.summary);  // its refusal is in a bundle of its own
   }
   session.header().tables[static_cast<std::size_t>(session::TableId::failures)].committed = 1;
   CHECK(std::string{verdict_of(session.view(), Trigger::killed, 0, {}, "signal 9").summary} ==
