@@ -48,6 +48,17 @@ def watching(oomrec):
     oomrec.finish(process)
 
 
+def spared_in(group):
+    """As preexec_fn: in this cgroup the kernel takes nobody but those who offer themselves."""
+
+    def enter():
+        group.enter()
+        with contextlib.suppress(PermissionError):  # not root: then it takes the largest
+            Path("/proc/self/oom_score_adj").write_text("-1000")
+
+    return enter
+
+
 class Ways:
     """The three ways to record a program and to learn of its end."""
 
@@ -138,7 +149,7 @@ INHERITED = "[inherited from the parent process]"
 def test_a_data_loader_s_worker(oomrec, recorded, victim, cgroup, way):
     script = victim("python/loader_grows.py")
     group = cgroup("1G")
-    run = recorded(way, "python3", script, preexec_fn=group.enter, timeout=180)
+    run = recorded(way, "python3", script, preexec_fn=spared_in(group), timeout=180)
     assert run.exit_code == 1 and "is killed by signal: Killed" in run.stderr, str(run)
     assert group.kills() == 1
     where = (
@@ -151,7 +162,7 @@ def test_a_data_loader_s_worker(oomrec, recorded, victim, cgroup, way):
 @pytest.mark.parametrize("method", ["fork", "spawn"])
 def test_a_process_of_multiprocessing(oomrec, recorded, victim, cgroup, method):
     script = victim("python/process_grows.py")
-    run = recorded("recover", "python3", script, method, preexec_fn=cgroup("128M").enter)
+    run = recorded("recover", "python3", script, method, preexec_fn=spared_in(cgroup("128M")))
     assert run.exit_code == 1, str(run)
     where = f"process_grows.py:{line_of(script, '# grows here')} grow"
     assert_parent_tells_worker(oomrec, run, where)
@@ -161,7 +172,7 @@ def test_a_process_of_multiprocessing(oomrec, recorded, victim, cgroup, method):
 def test_a_worker_of_a_fork_server(oomrec, recorded, victim, cgroup):
     """The fork server waits for it, and the program is told over a pipe: only the worker tells."""
     words = ["python3", victim("python/process_grows.py"), "forkserver"]
-    run = recorded("recover", *words, preexec_fn=cgroup("128M").enter)
+    run = recorded("recover", *words, preexec_fn=spared_in(cgroup("128M")))
     assert run.exit_code == 1
     assert list(by_verdict(run)) == ["cgroup_oom_kill"]
 
@@ -170,7 +181,7 @@ def test_a_worker_of_a_fork_server(oomrec, recorded, victim, cgroup):
 @pytest.mark.parametrize("way", WAYS)
 def test_a_worker_of_a_prefork_server(oomrec, recorded, victim, cgroup, way):
     """Its sibling, which the master ended, is not taken for the reason."""
-    run = recorded(way, victim("loses_worker"), preexec_fn=cgroup("96M").enter)
+    run = recorded(way, victim("loses_worker"), preexec_fn=spared_in(cgroup("96M")))
     assert run.exit_code == 1
     assert_parent_tells_worker(oomrec, run, "grow", others=("killed_externally",))
 
@@ -181,7 +192,7 @@ def test_the_parent_s_word_stands_for_the_launcher_s(oomrec, recorded, victim, c
     closed = {"OOMREC_KERNEL_LOG": "/nowhere"}
     oomrec.environment.update(closed)
     words = [victim("loses_worker")]
-    run = recorded("recover", *words, preexec_fn=cgroup("96M").enter, env=closed)
+    run = recorded("recover", *words, preexec_fn=spared_in(cgroup("96M")), env=closed)
     shown = [oomrec.json("show", bundle) for bundle in run.bundles()]
     (worker,) = (page for page in shown if page["outcome"] == "signal 9")
     assert "was killed by SIGKILL" in worker["verdict"]["summary"]
@@ -194,7 +205,7 @@ def test_the_parent_s_word_stands_for_the_launcher_s(oomrec, recorded, victim, c
 @pytest.mark.needs_cgroup_write
 @pytest.mark.parametrize("way", WAYS)
 def test_a_parent_that_copes_is_not_told(recorded, victim, cgroup, way):
-    run = recorded(way, victim("loses_worker"), "copes", preexec_fn=cgroup("96M").enter)
+    run = recorded(way, victim("loses_worker"), "copes", preexec_fn=spared_in(cgroup("96M")))
     assert run.exit_code == 0
     # The other is the sibling's. Of its end nobody can tell once the parent has ended well.
     assert by_verdict(run).keys() - {"unknown", "killed_externally"} == {"cgroup_oom_kill"}
@@ -245,7 +256,7 @@ def holds(pid: int, resident: int) -> bool:
 def test_somebody_else_s_kill_beside_a_worker_s(oomrec, preload, plain, victim, cgroup):
     """One cgroup: the kernel kills another process there, and a worker is killed by hand."""
     group = cgroup("256M")
-    process, worker = rested(preload, [victim("loses_worker"), "rest"], preexec_fn=group.enter)
+    process, worker = rested(preload, [victim("loses_worker"), "rest"], preexec_fn=spared_in(group))
     wait_for(lambda: holds(worker, 24 * MIB))
     grows = plain.start(victim("grows"), stdin=subprocess.PIPE, preexec_fn=offered_in(group))
     plain.finish(grows, input="go on\n")

@@ -18,7 +18,7 @@ __attribute__((noinline)) static void grow(int pieces) {
   }
 }
 
-/* Where the kernel has to choose, it is a worker. */
+/* Where the kernel has to choose, it is the worker that grows. */
 static void offer_oneself(void) {
   FILE* const file = fopen("/proc/self/oom_score_adj", "w");
   if (file == NULL) return;
@@ -27,7 +27,7 @@ static void offer_oneself(void) {
 }
 
 static void work(int grows) {
-  offer_oneself();
+  if (grows) offer_oneself();
   do grow(24);
   while (grows);
   for (;;) pause();
