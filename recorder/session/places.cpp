@@ -94,7 +94,8 @@ bool lost_children(const File& file) noexcept {
 }
 
 bool is_dead(const File& directory, const char* name, Dead& dead) noexcept {
-  const File file = File::open_at(directory.descriptor(), name, O_RDONLY | O_NOFOLLOW);
+  // At once, whatever it is: a pipe would wait for its other end.
+  const File file = File::open_at(directory.descriptor(), name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK);
   struct stat facts;
   if (!file.is_open() || call(SYS_fstat, file.descriptor(), &facts) != 0 ||
       !S_ISREG(facts.st_mode)) {

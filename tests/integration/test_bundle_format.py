@@ -32,7 +32,9 @@ def run_out_of_memory(preload, *args, **env):
     return run
 
 
-@pytest.mark.parametrize("name", ["manifest", "metadata", "events", "environment", "symbols"])
+@pytest.mark.parametrize(
+    "name", ["manifest", "metadata", "events", "environment", "symbols", "processes"]
+)
 def test_files_follow_their_schema(preload, name):
     run = run_out_of_memory(preload)
     check(name, json.loads((run.only_bundle() / f"{name}.json").read_text()))

@@ -57,7 +57,7 @@ Json member_row(const Json& row, const Source& source,
   } else if (later != bundles.end()) {
     if (bundle.empty()) bundle = later->second.filename();
     const auto told = text_of(read_json(later->second / "metadata.json"), "outcome");
-    if (is_open(outcome) && told && !is_open(*told)) outcome = *told;
+    if (is_open(outcome) && told && *told != name_of(OutcomeKind::running)) outcome = *told;
   }
   return {
       {"pid", number_or_null(row, "pid")},

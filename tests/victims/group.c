@@ -1,0 +1,78 @@
+/* A program of several processes: group fork|spawn|vfork WORKERS parent|worker. Each worker holds
+ * 24 MiB; when all do, the parent or one of them asks for more than there is. Prints the workers'
+ * pids, and last that of who was refused. */
+#include <fcntl.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static void ask_too_much(void) {
+  void* volatile refused = malloc((size_t)1 << 46);
+  if (refused != NULL) exit(9);
+}
+
+static void tell(int ready) {
+  const pid_t self = getpid();
+  if (write(ready, &self, sizeof self) != sizeof self) exit(9);
+}
+
+/* Whoever reads a byte is the one that is refused; at the end of the pipe all go. */
+static void work(int go, int ready) {
+  char* held = malloc(24 << 20);
+  memset(held, 1, 24 << 20);
+  tell(ready);
+  for (char byte; read(go, &byte, 1) == 1;) {
+    ask_too_much();
+    tell(ready);
+  }
+  exit(held[1] - 1);
+}
+
+static void start(const char* how, int go[2], int ready) {
+  char in[16], out[16];
+  snprintf(in, sizeof in, "%d", go[0]);
+  snprintf(out, sizeof out, "%d", ready);
+  char* const words[] = {"group", in, out, NULL};
+  pid_t pid;
+  if (strcmp(how, "spawn") == 0) {
+    if (posix_spawn(&pid, "/proc/self/exe", NULL, NULL, words, environ) != 0) exit(9);
+  } else if (strcmp(how, "vfork") == 0) {
+    if (vfork() == 0) {
+      execv("/proc/self/exe", words);
+      _exit(9);
+    }
+  } else if (fork() == 0) {
+    close(go[1]);
+    work(go[0], ready);
+  }
+}
+
+static pid_t next_of(int ready) {
+  pid_t pid = 0;
+  if (read(ready, &pid, sizeof pid) != sizeof pid) exit(9);
+  return pid;
+}
+
+int main(int argc, char** argv) {
+  if (argc == 3) work(atoi(argv[1]), atoi(argv[2]));
+  int go[2], ready[2];
+  if (pipe(go) != 0 || pipe(ready) != 0) return 9;
+  fcntl(go[1], F_SETFD, FD_CLOEXEC); /* the parent's alone: its end lets the workers go */
+  const int workers = atoi(argv[2]);
+  for (int i = 0; i < workers; ++i) start(argv[1], go, ready[1]);
+  for (int i = 0; i < workers; ++i) printf("%d\n", next_of(ready[0]));
+  pid_t refused = getpid();
+  if (strcmp(argv[3], "parent") == 0) {
+    ask_too_much();
+  } else {
+    if (write(go[1], "", 1) != 1) return 9;
+    refused = next_of(ready[0]);
+  }
+  printf("%d\n", refused);
+  close(go[1]);
+  for (int status; wait(&status) > 0;)
+    if (status != 0) return 9;
+}
