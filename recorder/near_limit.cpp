@@ -61,7 +61,7 @@ Nearness nearest() noexcept {
   Nearness found = limit::nearness_to_kill(health);
   if (g_state.options.warn_named) {
     const Nearness refusal = limit::nearness_to_refusal(health, g_state.limit.bytes());
-    if (refusal.percent() > found.percent()) found = refusal;
+    if (found.limit_bytes == 0 || refusal.percent() > found.percent()) found = refusal;
   }
   return found;
 }
@@ -78,20 +78,26 @@ void judge_pressure(InHook hook) noexcept {
     g_near.told_thrashing = warn(hook, Trigger::pressure);
 }
 
-void judge(InHook hook) noexcept {
-  const auto percent_mark = static_cast<unsigned>(g_state.options.warn);
-  if (percent_mark == 0) return;
-  const Nearness near = nearest();
-  const unsigned percent = near.percent();
-  if (percent + kRearmPercent < percent_mark) g_near.told = false;
-  if (percent >= percent_mark && !g_near.told) g_near.told = warn(hook, Trigger::near_limit);
+unsigned percent_mark() noexcept { return static_cast<unsigned>(g_state.options.warn); }
+
+// From how much live memory on the next look is due, whatever the clock says.
+void set_mark(const Nearness& near) noexcept {
   std::int64_t mark = kFar;
   if (near.limit_bytes != 0 && !g_near.told) {
-    const auto left = static_cast<std::int64_t>(near.limit_bytes / 100 * percent_mark) -
+    const auto left = static_cast<std::int64_t>(near.limit_bytes / 100 * percent_mark()) -
                       static_cast<std::int64_t>(near.sum_bytes());
     mark = live_bytes(nullptr) + left;
   }
   g_near.live_mark.store(mark, std::memory_order_relaxed);
+}
+
+void judge(InHook hook) noexcept {
+  if (percent_mark() == 0) return;
+  const Nearness near = nearest();
+  const unsigned percent = near.percent();
+  if (percent + kRearmPercent < percent_mark()) g_near.told = false;
+  if (percent >= percent_mark() && !g_near.told) g_near.told = warn(hook, Trigger::near_limit);
+  set_mark(near);
 }
 
 void look_and_judge(InHook hook, std::uint64_t now) noexcept {
@@ -106,6 +112,7 @@ void look_and_judge(InHook hook, std::uint64_t now) noexcept {
 void begin_health(InHook hook) noexcept {
   forget_limits(hook);
   look(hook, system::coarse_ns());
+  if (percent_mark() != 0) set_mark(nearest());  // it may be near before the first tick
   session::Header& header = g_session.header();
   g_near.faults = header.health.major_faults.load(std::memory_order_relaxed);
   header.cgroup = g_session.add_string(hook, g_near.place.own);
