@@ -53,6 +53,7 @@ void recover_own(const std::vector<fs::path>& directories, const std::vector<fs:
     const bool is_new = recovered.what == Recovery::made || recovered.what == Recovery::completed;
     if (is_new && options.on_oom_exec[0] != '\0' && is_kill_for_memory(recovered.bundle))
       run_on_oom(options.on_oom_exec, recovered.bundle, true);
+    if (!options.quiet && !recovered.problem.empty()) remark(recovered.problem);
     if (options.quiet || recovered.what != Recovery::made) continue;
     const std::string path = printable(recovered.bundle.string());
     const bool is_found = std::find(searched.begin(), searched.end(),

@@ -1,0 +1,159 @@
+"""A dump directory that cannot be written to: the program is unaffected, one line says so, the
+bundle goes beside the recording, and the next one is where it belongs.
+
+The directory is a file system of 8 MiB in a mount namespace of the test's own, which needs root.
+"""
+
+import ctypes
+import os
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+CLONE_NEWNS = 0x20000
+SIZE_KIB = 8 << 10
+HOLD = "mount --make-rprivate / && mount -t tmpfs -o size=8m tmpfs {0} && mkdir {0}/dumps && echo ready && exec sleep 600"
+
+
+class Disk:
+    """A small file system, seen by those who enter."""
+
+    def __init__(self, where: Path):
+        where.mkdir()
+        self.dumps = where / "dumps"
+        self._mounted = where
+        self._holder = subprocess.Popen(
+            ["unshare", "-m", "sh", "-c", HOLD.format(where)],
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        )  # fmt: skip
+        if self._holder.stdout.readline() != b"ready\n":
+            pytest.skip("no file system can be mounted here")
+
+    def enter(self) -> None:
+        """As preexec_fn."""
+        descriptor = os.open(f"/proc/{self._holder.pid}/ns/mnt", os.O_RDONLY)
+        if ctypes.CDLL(None).setns(descriptor, CLONE_NEWNS) != 0:
+            os._exit(99)
+        os.close(descriptor)
+
+    def inside(self, path: Path) -> Path:
+        """The same path, for those who have not entered."""
+        return Path(f"/proc/{self._holder.pid}/root{path}")
+
+    def spoil(self, how: str) -> None:
+        dumps = self.inside(self.dumps)
+        if how == "full":  # a bundle begins, and does not end
+            (dumps.parent / "filler").write_bytes(b"x" * ((SIZE_KIB - 96) << 10))
+        elif how == "read-only":
+            self._remount("ro")
+        else:  # not a directory any more
+            dumps.rename(dumps.parent / "away")
+            dumps.write_text("")
+
+    def repair(self, how: str) -> None:
+        dumps = self.inside(self.dumps)
+        if how == "full":
+            (dumps.parent / "filler").unlink()
+        elif how == "read-only":
+            self._remount("rw")
+        else:
+            dumps.unlink()
+            (dumps.parent / "away").rename(dumps)
+
+    def bundles(self) -> list[Path]:
+        return sorted(path.parent for path in self.inside(self.dumps).glob("oom_*/manifest.json"))
+
+    def strays(self) -> list[Path]:
+        """What no finished bundle is."""
+        return [
+            path
+            for path in self.inside(self.dumps).iterdir()
+            if not (path / "manifest.json").exists() and path.name != ".lock"
+        ]
+
+    def _remount(self, option: str) -> None:
+        namespace = f"--mount=/proc/{self._holder.pid}/ns/mnt"
+        command = ["nsenter", namespace, "mount", "-o", f"remount,{option}", str(self._mounted)]
+        subprocess.run(command, check=True)
+
+    def end(self) -> None:
+        self._holder.kill()
+        self._holder.wait()
+
+
+@pytest.fixture
+def disk(tmp_path, oomrec, preload):
+    if os.geteuid() != 0:
+        pytest.skip("a file system can be mounted by root only")
+    disk = Disk(tmp_path / "disk")
+    for runner in (oomrec, preload):
+        runner.environment["OOMREC_DUMP_DIR"] = str(disk.dumps)
+    yield disk
+    disk.end()
+
+
+# --- Who writes a bundle: each returns how the program ended, and who said what --------------------
+
+
+def near_limit(oomrec, preload, victim, disk):
+    limits = {"OOMREC_LIMIT": "100M", "OOMREC_WARN": "90"}
+    run = preload(victim("awkward"), "main", "grow", env=limits, preexec_fn=disk.enter)
+    return run.exit_code, run.stderr
+
+
+def crash(oomrec, preload, victim, disk):
+    run = preload(victim("crashes"), "null", preexec_fn=disk.enter)
+    return run.exit_code, run.stderr
+
+
+def killed_under_run(oomrec, preload, victim, disk):
+    process = oomrec.start(
+        "run", "--", victim("grows"), stdin=subprocess.PIPE, preexec_fn=disk.enter
+    )
+    assert process.stdout.readline() == b"ready\n"
+    (child,) = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+    os.kill(int(child), signal.SIGKILL)
+    run = oomrec.finish(process)
+    return run.exit_code, run.stderr
+
+
+def watched(oomrec, preload, victim, disk):
+    watching = oomrec.start("watch", preexec_fn=disk.enter)
+    process = preload.start(victim("grows"), stdin=subprocess.PIPE, preexec_fn=disk.enter)
+    assert process.stdout.readline() == b"ready\n"
+    process.kill()
+    run = preload.finish(process)
+    deadline = time.monotonic() + 20
+    while preload.sessions_left(0) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    watching.terminate()
+    return run.exit_code, run.stderr + oomrec.finish(watching).stderr
+
+
+WRITERS = {near_limit: 0, crash: 128 + 11, killed_under_run: 128 + 9, watched: 128 + 9}
+
+
+def complaints(said: str, disk) -> list[str]:
+    """The process' own words of it, and those of whoever writes for it."""
+    words = (f"oomrec: {disk.dumps}: ", f"no bundle could be written to {disk.dumps}: ")
+    return [line for line in said.splitlines() if any(some in line for some in words)]
+
+
+@pytest.mark.parametrize("how", ["full", "read-only", "gone"])
+@pytest.mark.parametrize("writer, exit_code", WRITERS.items())
+def test_a_directory_that_takes_no_bundle(oomrec, preload, victim, disk, writer, exit_code, how):
+    disk.spoil(how)
+    ended, said = writer(oomrec, preload, victim, disk)
+    assert ended == exit_code, said
+    assert len(complaints(said, disk)) == 1, said
+    beside = list(preload.session_dir.rglob("oom_*/manifest.json"))
+    assert len(beside) == 1, said
+
+    disk.repair(how)
+    assert disk.bundles() == [] and disk.strays() == []
+    ended, said = writer(oomrec, preload, victim, disk)
+    assert ended == exit_code and complaints(said, disk) == [], said
+    assert len(disk.bundles()) == 1 and disk.strays() == [], said
