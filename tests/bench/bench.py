@@ -19,6 +19,7 @@ import figures
 import measure
 import plot
 import reading
+import refusal
 import tables
 from recorders import Recorder, recorders
 from workloads import Workload, workloads
@@ -156,9 +157,12 @@ def measure_all(options: argparse.Namespace, scratch: Path) -> dict:
     chosen = [
         one for one in known if not options.only or {one.name, one.group} & set(options.only)
     ]  # fmt: skip
-    reads = not options.only or reading.NAME in options.only
-    if not chosen and not reads:
-        groups = [*dict.fromkeys(one.group for one in known), reading.NAME]
+    others = {
+        part.NAME: part for part in (reading, refusal)
+        if not options.only or part.NAME in options.only
+    }  # fmt: skip
+    if not chosen and not others:
+        groups = [*dict.fromkeys(one.group for one in known), reading.NAME, refusal.NAME]
         sys.exit(f"scripts/bench: no such workload\n  --only takes one of: {' '.join(groups)}")
     usable, described = [], []
     for recorder in recorders(options.build, not options.without_peers):
@@ -183,10 +187,10 @@ def measure_all(options: argparse.Namespace, scratch: Path) -> dict:
     for workload in measured:
         for name, result in workload["results"].items():
             result["summary"] = figures.summary(workload, name)
-    read = []
-    if reads:
-        print("measuring reading: the commands that read recordings", flush=True)
-        read = reading.measure_all(options.build, base, scratch, options.rounds, options.quick)
+    rows = {reading.NAME: [], refusal.NAME: []}
+    for name, part in others.items():
+        print(f"measuring {name}: {part.__doc__.splitlines()[0]}", flush=True)
+        rows[name] = part.measure_all(options.build, base, scratch, options.rounds, options.quick)
     return {
         "schema_version": 1,
         "date_utc": datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%d"),
@@ -197,7 +201,7 @@ def measure_all(options: argparse.Namespace, scratch: Path) -> dict:
         "machine": machine(),
         "recorders": described,
         "workloads": measured,
-        "reading": read,
+        **rows,
     }
 
 

@@ -21,6 +21,8 @@ def all_tables(results: dict) -> str:
             ]
     if results["reading"]:
         parts += ["\n### What reading costs\n", reading_table(results["reading"])]
+    if results["refusal"]:
+        parts += ["\n### How long a refusal takes\n", refusal_table(results["refusal"])]
     return "\n".join(parts) + "\n" + said_once(results)
 
 
@@ -35,6 +37,21 @@ def reading_table(measured: list[dict]) -> str:
                 "" if row["rss_mib"] is None else f"{row['rss_mib']:.0f} MiB",
                 f"≤ {row['goal_s']} s",
                 "reached" if row["median_s"] <= row["goal_s"] else "**missed**",
+            ]
+        )
+    return aligned(rows)
+
+
+def refusal_table(measured: list[dict]) -> str:
+    rows = [["program", "median", "slowest", "goal", ""]]
+    for row in measured:
+        rows.append(
+            [
+                row["program"],
+                amount(row["median_ms"], "ms"),
+                amount(max(row["took_ms"]), "ms"),
+                f"≤ {row['goal_ms']} ms",
+                "reached" if row["median_ms"] <= row["goal_ms"] else "**missed**",
             ]
         )
     return aligned(rows)

@@ -45,7 +45,17 @@ def test_a_quick_run_measures_every_row(bench, tmp_path):
     assert all(f"| {workload['title']} " in table for workload in results["workloads"])
     plot = ElementTree.parse(tmp_path / "out" / "overhead.svg")
     assert len(plot.findall(".//{*}title")) == 2 * len(MICRO)
-    assert results["reading"] == []
+    assert results["reading"] == [] and results["refusal"] == []
+
+
+def test_refusals_are_measured_by_themselves(bench, tmp_path):
+    run = bench("--quick", "--only", "refusal", "--without-peers", "--out", tmp_path / "out")
+
+    results = valid_results(run, tmp_path / "out")
+    assert results["workloads"] == [] and results["reading"] == []
+    row = next(row for row in results["refusal"] if row["program"].startswith("60,000 distinct"))
+    assert len(row["took_ms"]) == 3
+    assert f"| {row['program']} " in (tmp_path / "out" / "table.md").read_text()
 
 
 def test_reading_is_measured_by_itself(bench, tmp_path):
@@ -88,6 +98,8 @@ def test_tables_say_what_was_missed_stopped_and_skipped(bench, tmp_path):
         }],
         "reading": [{"command": "stats", "recording": "large", "goal_s": 2, "cpu_s": [3.0],
                      "median_s": 3.0, "rss_mib": 9.0}],
+        "refusal": [{"program": "NumPy", "goal_ms": 50, "took_ms": [9.0, 12.0, 80.0],
+                     "median_ms": 12.0}],
     }  # fmt: skip
     (tmp_path / "results.json").write_text(json.dumps(results))
 
@@ -107,6 +119,7 @@ def test_tables_say_what_was_missed_stopped_and_skipped(bench, tmp_path):
     assert ["JSON", "1.00 s", "1.10", "2.00", "> 58 ×", "4.00"] in rows
     assert ["JSON", "> 570", "> 57", "30", "**3.0**"] in rows
     assert ["oomrec stats", "large", "3.00 s", "9 MiB", "≤ 2 s", "**missed**"] in rows
+    assert ["NumPy", "12.0 ms", "80.0 ms", "≤ 50 ms", "reached"] in rows
     assert "Skipped: Fil: not installed: fil-profile." in run.stdout
 
 
