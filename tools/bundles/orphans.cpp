@@ -57,6 +57,13 @@ State state_of(const session::View& view) { return static_cast<State>(view.heade
 constexpr int kLooksForBundle = 100;
 constexpr auto kBetweenLooks = std::chrono::milliseconds{20};
 
+// The helper that wrote last is at work, for all that can be seen from here.
+bool may_still_write(const session::Header& process) {
+  const pid_t helper = process.helper_pid;
+  const bool in_sight = helper > 0 && process.pid_namespace == system::pid_namespace();
+  return !in_sight || kill(helper, 0) == 0 || errno == EPERM;
+}
+
 // The bundles that the same process wrote, the newest first.
 std::vector<BundleSummary> bundles_of(const Recording& orphan, const fs::path& directory) {
   std::vector<BundleSummary> own;
@@ -69,17 +76,16 @@ std::vector<BundleSummary> bundles_of(const Recording& orphan, const fs::path& d
   return own;
 }
 
-// Those of them whose outcome is open. `due`: there is one, which may be on its way.
-std::vector<BundleSummary> open_bundles_of(const Recording& orphan, const fs::path& directory,
-                                           bool due) {
-  std::vector<BundleSummary> own = bundles_of(orphan, directory);
-  for (int look = 0; due && own.empty() && look < kLooksForBundle; ++look) {
-    std::error_code error;
-    if (!fs::is_directory(directory, error)) break;
-    std::this_thread::sleep_for(kBetweenLooks);
+// The same where one is due, which may be on its way.
+std::vector<BundleSummary> due_bundles_of(const Recording& orphan, const fs::path& directory) {
+  std::error_code error;
+  std::vector<BundleSummary> own;
+  for (int look = 0; look < kLooksForBundle && fs::is_directory(directory, error); ++look) {
+    const bool may_come = may_still_write(orphan.header());  // asked first: it may end in between
     own = bundles_of(orphan, directory);
+    if (!own.empty() || !may_come) break;
+    std::this_thread::sleep_for(kBetweenLooks);
   }
-  std::erase_if(own, [](const BundleSummary& bundle) { return !bundle.open; });
   return own;
 }
 
@@ -106,12 +112,17 @@ bool crash_is_due(const session::View& view) {
          (crash.flags & session::kCrashTold) == 0;
 }
 
+Trigger trigger_of(const session::Failure& failure) {
+  const bool by_us = (failure.flags & session::kFailureRefused) != 0;
+  return by_us ? Trigger::soft_limit : Trigger::allocation_failed;
+}
+
 // Where it was wanted, or else beside the recording.
-Recovered write_bundle_of(const Recording& orphan, const std::string& directory,
+Recovered write_bundle_of(const Recording& orphan, Trigger trigger, const std::string& directory,
                           const std::string& beside, const Ending& ending,
                           const session::ChildDeath* worker) {
   bundle::Cause cause;
-  cause.trigger = trigger_of(orphan.view());
+  cause.trigger = trigger;
   session::Failure failure{};
   if (cause.trigger != Trigger::killed) last_refusal(orphan.view(), cause.failure, failure);
   if (cause.trigger == Trigger::crash) cause.failure = orphan.header().crash.failure;
@@ -186,8 +197,7 @@ Trigger trigger_of(const session::View& view) {
   if (!last_refusal(view, index, failure) || is_told(failure)) {
     return session::life_of(view) == session::Life::alive ? Trigger::request : Trigger::killed;
   }
-  const bool by_us = (failure.flags & session::kFailureRefused) != 0;
-  return by_us ? Trigger::soft_limit : Trigger::allocation_failed;
+  return trigger_of(failure);
 }
 
 Recovered recover(const Session& orphan, const fs::path& only_into, const Watched& watched) {
@@ -216,7 +226,10 @@ Recovered recover(const Session& orphan, const fs::path& only_into, const Watche
 
   Recovered result{Recovery::removed, {}, ""};
   bool crash_told = false;
-  for (const BundleSummary& bundle : open_bundles_of(recording, directory, told)) {
+  const std::vector<BundleSummary> own =
+      told ? due_bundles_of(recording, directory) : bundles_of(recording, directory);
+  for (const BundleSummary& bundle : own) {
+    if (!bundle.open) continue;
     if (!told || !tells_refusal(bundle)) {  // a warning before the end
       const bool soon =
           follows(recording.view(), ending, monotonic_ns_of(bundle, recording.header()));
@@ -231,14 +244,18 @@ Recovered recover(const Session& orphan, const fs::path& only_into, const Watche
   const bool is_told_already =
       told && related &&
       (result.what == Recovery::completed || !bundle::outranks_refusal(ending.verdict));
-  const bool untold = (refused && !told) || (crash_is_due(recording.view()) && !crash_told);
+  const bool lost = told && related && own.empty();  // its writer was killed as well
+  const bool untold = lost || (refused && !told) || (crash_is_due(recording.view()) && !crash_told);
   const auto worker = fatal_worker(recording, ending, orphan.path.parent_path(), directory);
   const bool worth_telling =
       worker || (ending.killed && (recording.held_bytes() >= kWorthKeepingBytes ||
                                    bundle::is_death_by_memory(ending.verdict)));
-  if (untold || (worth_telling && !is_told_already))
-    result = write_bundle_of(recording, directory, orphan.path.parent_path(), ending,
+  if (untold || (worth_telling && !is_told_already)) {
+    const Trigger trigger = lost && !crash_is_due(recording.view()) ? trigger_of(failure)
+                                                                    : trigger_of(recording.view());
+    result = write_bundle_of(recording, trigger, directory, orphan.path.parent_path(), ending,
                              worker ? &*worker : nullptr);
+  }
   if (result.what != Recovery::left) unlink(orphan.path.c_str());
   return result;
 }

@@ -1,0 +1,100 @@
+"""A program is killed at a random instant of its start, its work, a bundle's writing and its end:
+what is left can be read, blames no memory for the kill, and is gone when it has been told.
+
+Half of them die alone, and half with the helper that writes their bundle, as a container does.
+"""
+
+import mmap
+import os
+import random
+import signal
+import sys
+import time
+from collections import Counter
+
+import pytest
+
+CHUNKS = [*[("c", seed, 95) for seed in range(8)], *[("python", seed, 20) for seed in (8, 9)]]
+AT_ONCE = 10  # recordings for one `oomrec recover`; dead ones beyond 20 are removed
+STARTS, WORKS, IS_REFUSED, ENDS = PHASES = range(4)  # as tests/victims/phases.c has them
+# What may be said of the refusal, and of a kill that nobody saw.
+VERDICTS = {"request_too_large", "unknown"}
+OUTCOMES = {"unknown", "recovered"}
+
+
+def killed_in(phase, within_s, preload, words, page, chance):
+    """Its pid and the phase that it died in, this one or a later one; None: it had ended before."""
+    page[0] = STARTS
+    process = preload.start(*words)
+    deadline = time.monotonic() + 30
+    while page[0] < phase and process.poll() is None:
+        assert time.monotonic() < deadline
+        time.sleep(0.0002)
+    time.sleep(chance.random() * within_s)
+    if process.poll() is None:
+        kill = chance.choice([os.kill, os.killpg])
+        kill(process.pid, signal.SIGKILL)
+    # Until its helper has ended, too, which has its stderr.
+    return (process.pid, page[0]) if preload.finish(process).exit_code == 137 else None
+
+
+def make_old(preload) -> None:
+    """What a writer left that died: nobody takes it for one that is still at work."""
+    for path in [*preload.dump_dir.glob(".*"), *preload.session_dir.rglob("*.session")]:
+        os.utime(path, (0, 0))
+
+
+def recover(preload, oomrec, killed: dict) -> None:
+    """All that is left of these processes is a bundle of each at most, and it can be read."""
+    make_old(preload)
+    recovered = oomrec("recover", "--json", env={"OOMREC_MAX_DUMPS": "0"})
+    assert recovered.exit_code in (0, 1) and recovered.stderr == "", str(recovered)
+    assert list(preload.session_dir.rglob("*.session")) == []
+    bundles = sorted(preload.dump_dir.iterdir()) if preload.dump_dir.exists() else []
+    told = Counter()
+    for bundle in bundles:
+        assert bundle.name.startswith("oom_"), bundles
+        assert [path for path in bundle.iterdir() if path.name.startswith(".")] == []
+        shown = oomrec.json("show", bundle)
+        assert shown["verdict"]["code"] in VERDICTS and shown["outcome"] in OUTCOMES, shown
+        told[shown["process"]["pid"]] += 1
+        assert oomrec.json("stats", bundle)["schema_version"] == 1
+    assert len(oomrec.json("ls")["bundles"]) == len(bundles)
+    for pid, phase in killed.items():
+        assert told.pop(pid, 0) in ([0, 1] if phase == STARTS else [1]), (pid, phase)
+    # A process that ended before it was killed has told its refusal itself.
+    assert set(told.values()) <= {1}
+    for bundle in bundles:
+        for path in bundle.iterdir():
+            path.unlink()
+        bundle.rmdir()
+
+
+@pytest.mark.parametrize("language, seed, kills", CHUNKS)
+def test_wherever_it_was(preload, oomrec, victim, language, seed, kills):
+    chance = random.Random(seed)
+    file = preload.directory / "page"
+    file.write_bytes(bytes(mmap.PAGESIZE))
+    program = (
+        [victim("phases")] if language == "c" else [sys.executable, victim("python/phases.py")]
+    )
+    preload.environment.update({"OOMREC_QUIET": "1", "OOMREC_MAX_DUMPS": "0"})
+    died_in = Counter(dict.fromkeys(PHASES, 0))
+    within_s = [0.02] * len(PHASES)  # how long they last, to be found out
+    killed = {}
+    with open(file, "r+b") as opened, mmap.mmap(opened.fileno(), mmap.PAGESIZE) as page:
+        for _ in range(20 * kills):
+            phase = min(PHASES, key=lambda each: (died_in[each], chance.random()))
+            death = killed_in(phase, within_s[phase], preload, [*program, file], page, chance)
+            hit = death is not None and death[1] == phase
+            within_s[phase] *= 1.2 if hit else 0.8
+            if death is not None:
+                pid, killed[pid] = death
+                died_in[killed[pid]] += 1
+            if len(killed) == AT_ONCE or sum(died_in.values()) == kills:
+                recover(preload, oomrec, killed)
+                killed = {}
+            if sum(died_in.values()) == kills:
+                break
+    assert sum(died_in.values()) == kills
+    assert all(died_in[phase] >= kills / 20 for phase in PHASES), died_in
