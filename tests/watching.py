@@ -9,7 +9,10 @@ import time
 from pathlib import Path
 
 KERNEL = tuple(map(int, re.match(r"(\d+)\.(\d+)", platform.release()).groups()))
-TELLS_STRANGERS = KERNEL >= (6, 15)  # how a process ended (PIDFD_GET_INFO)
+# Root in the first pid namespace is told by the process connector how a process ended,
+CONNECTED = os.geteuid() == 0 and os.readlink("/proc/self/ns/pid") == "pid:[4026531836]"
+# and everybody by PIDFD_GET_INFO.
+TELLS_STRANGERS = KERNEL >= (6, 15) or CONNECTED
 
 
 def wait_for(found, within_s=10.0):

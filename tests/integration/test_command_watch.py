@@ -7,7 +7,7 @@ import subprocess
 import time
 
 import pytest
-from watching import TELLS_STRANGERS, Watch, wait_for
+from watching import CONNECTED, TELLS_STRANGERS, Watch, wait_for
 
 
 @pytest.fixture
@@ -50,6 +50,30 @@ def test_a_death_is_a_bundle_within_a_second(preload, oomrec, victim, watch, ord
     assert shown["outcome"] == ("signal 9" if TELLS_STRANGERS else "unknown")
     assert shown["process"]["pid"] == process.pid
     assert preload.sessions_left() == []
+
+
+@pytest.mark.skipif(
+    not CONNECTED, reason="the process connector is for root in the first namespace"
+)
+@pytest.mark.parametrize(
+    "number, code",
+    [
+        (signal.SIGTERM, "killed_externally"),
+        (signal.SIGKILL, "killed_externally"),
+        (signal.SIGABRT, "crashed"),
+    ],
+)
+def test_an_older_kernel_tells_root_how_it_ended(preload, oomrec, victim, watch, number, code):
+    watching = watch(OOMREC_NO_PIDFD_INFO=1, MEMORY_PRESSURE_WATCH="/dev/null")
+    process = started(preload, victim)
+    wait_for(lambda: watching.sees(process.pid))
+    for _ in range(20):
+        subprocess.run(["true"], check=True)  # of no interest
+    process.send_signal(number)
+    process.wait()
+    (bundle,) = wait_for(lambda: finished_bundles(preload))
+    shown = oomrec.json("show", bundle)
+    assert (shown["verdict"]["code"], shown["outcome"]) == (code, f"signal {number:d}")
 
 
 def test_an_exit_is_nothing_to_tell(preload, oomrec, victim, watch):

@@ -2,9 +2,11 @@
 
 #include <sys/ioctl.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <chrono>
+#include <cstdlib>
 #include <thread>
 
 #include "recorder/system/files.h"
@@ -27,6 +29,15 @@ constexpr std::uint64_t kInfoExit = 1u << 3;
 constexpr int kLooks = 20;
 constexpr auto kBetweenLooks = std::chrono::milliseconds{10};
 
+// False: it does not tell.
+bool ask(int descriptor, PidfdInfo& info) {
+  info = {};
+  info.mask = kInfoExit;
+  return std::getenv("OOMREC_NO_PIDFD_INFO") == nullptr && ioctl(descriptor, kGetInfo, &info) == 0;
+}
+
+bool tells_exit(const PidfdInfo& info) { return (info.mask & kInfoExit) != 0; }
+
 }  // namespace
 
 ProcessEnd::~ProcessEnd() {
@@ -41,12 +52,22 @@ ProcessEnd ProcessEnd::of(const session::Header& process) {
   return system::start_ticks(process.pid) == process.start_ticks ? std::move(found) : ProcessEnd{};
 }
 
+// Linux 6.13 has the question, but not this answer: a child that has ended shows it.
+bool ProcessEnd::kernel_tells() {
+  const pid_t child = fork();
+  if (child == 0) _exit(0);
+  if (child < 0) return false;
+  const ProcessEnd end{static_cast<int>(syscall(SYS_pidfd_open, child, 0))};
+  waitpid(child, nullptr, 0);
+  PidfdInfo info;
+  return ask(end.descriptor_, info) && tells_exit(info);
+}
+
 std::optional<int> ProcessEnd::wait_status() const {
+  PidfdInfo info;
   for (int look = 0; look < kLooks; ++look) {
-    PidfdInfo info{};
-    info.mask = kInfoExit;
-    if (ioctl(descriptor_, kGetInfo, &info) != 0) return {};
-    if ((info.mask & kInfoExit) != 0) return info.exit_code;
+    if (!ask(descriptor_, info)) return {};
+    if (tells_exit(info)) return info.exit_code;
     std::this_thread::sleep_for(kBetweenLooks);
   }
   return {};

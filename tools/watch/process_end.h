@@ -21,6 +21,9 @@ class ProcessEnd {
   // another one of the same number.
   static ProcessEnd of(const session::Header&);
 
+  // Whether this kernel tells strangers. OOMREC_NO_PIDFD_INFO=1 says that it does not, for tests.
+  static bool kernel_tells();
+
   // Readable at the end; −1: there is nothing to poll.
   int descriptor() const { return descriptor_; }
 

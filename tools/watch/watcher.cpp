@@ -25,10 +25,13 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr auto kLookForNew = 10s;      // what inotify may have missed
-constexpr auto kLookForDeath = 500ms;  // of processes that cannot be polled
+constexpr std::chrono::milliseconds kLookForNew = 10s;      // what inotify may have missed
+constexpr std::chrono::milliseconds kLookForDeath = 500ms;  // of processes that cannot be polled
 constexpr auto kBetweenWarnings = 5min;
-constexpr auto kUntilASession = 50ms;  // a file that has just begun is not yet one
+// A file that has just begun is not yet a recording; on a busy machine it may take its time.
+constexpr auto kUntilASession = 50ms;
+constexpr std::chrono::milliseconds kLookAgain = 300ms;
+constexpr unsigned kLooksAgain = 5;
 
 bool is_alive(const Session& session) {
   try {
@@ -104,6 +107,12 @@ std::vector<Session> Watcher::find() {
   return sessions;
 }
 
+void Watcher::look() {
+  find();
+  looks_at_ = Clock::now() + (looks_again_ != 0 ? kLookAgain : kLookForNew);
+  if (looks_again_ != 0) --looks_again_;
+}
+
 // 1 when a bundle came of it.
 unsigned Watcher::bury(Recorded& dead, std::optional<int> wait_status) {
   dead.session.alive = false;
@@ -131,8 +140,7 @@ void Watcher::bury_all(const std::vector<std::filesystem::path>& dead) {
   for (const Session& session : find()) {
     if (std::find(dead.begin(), dead.end(), session.path) == dead.end()) continue;
     Recorded& recorded = recorded_.at(session.path);
-    const bool polled = recorded.end.descriptor() >= 0;
-    bury(recorded, polled ? recorded.end.wait_status() : std::nullopt);
+    bury(recorded, wait_status(recorded));
   }
   for (const std::filesystem::path& path : dead) recorded_.erase(path);
 }
@@ -175,10 +183,27 @@ void Watcher::warn_of_pressure() {
                                              written.summary, printable(written.bundle.string())));
 }
 
+bool Watcher::awaits(pid_t process) const {
+  return std::any_of(recorded_.begin(), recorded_.end(), [&](const auto& entry) {
+    const Recorded& recorded = entry.second;
+    return recorded.end.descriptor() >= 0 && recorded.session.pid == process;
+  });
+}
+
+// Where its pid means the same here.
+std::optional<int> Watcher::wait_status(const Recorded& dead) {
+  if (dead.end.descriptor() < 0) return {};
+  return exits_ ? exits_->wait_status(static_cast<pid_t>(dead.session.pid))
+                : dead.end.wait_status();
+}
+
 // Waits for the next thing to happen and sees to it. False: we are to stop.
 bool Watcher::wait(int signals) {
-  std::vector<pollfd> polled = {
-      {signals, POLLIN, 0}, {changes_, POLLIN, 0}, {pressure_.descriptor(), pressure_.events(), 0}};
+  std::vector<pollfd> polled = {{signals, POLLIN, 0},
+                                {changes_, POLLIN, 0},
+                                {pressure_.descriptor(), pressure_.events(), 0},
+                                {exits_ ? exits_->descriptor() : -1, POLLIN, 0}};
+  const std::size_t others = polled.size();
   bool must_look = pressure_.descriptor() < 0;
   std::vector<std::filesystem::path> paths;
   for (const auto& [path, recorded] : recorded_) {
@@ -186,13 +211,16 @@ bool Watcher::wait(int signals) {
     polled.push_back({recorded.end.descriptor(), POLLIN, 0});
     must_look = must_look || recorded.end.descriptor() < 0;
   }
-  const auto timeout = must_look ? kLookForDeath : std::chrono::milliseconds{kLookForNew};
-  const int ready = poll(polled.data(), polled.size(), static_cast<int>(timeout.count()));
+  const auto until_look =
+      std::max(0ms, std::chrono::ceil<std::chrono::milliseconds>(looks_at_ - Clock::now()));
+  const auto timeout = must_look ? std::min(kLookForDeath, until_look) : until_look;
+  poll(polled.data(), polled.size(), static_cast<int>(timeout.count()));
   if (polled[0].revents != 0) return false;
+  if (polled[3].revents != 0) exits_->take();
 
   std::vector<std::filesystem::path> dead;
   for (std::size_t i = 0; i < paths.size(); ++i) {
-    const pollfd& state = polled[3 + i];
+    const pollfd& state = polled[others + i];
     const bool is_dead =
         state.fd >= 0 ? state.revents != 0 : !is_alive(recorded_.at(paths[i]).session);
     if (is_dead) dead.push_back(paths[i]);
@@ -207,9 +235,10 @@ bool Watcher::wait(int signals) {
   if (polled[1].revents != 0 && take_changes()) {
     poll(nullptr, 0, static_cast<int>(std::chrono::milliseconds{kUntilASession}.count()));
     take_changes();
-    find();
-  } else if (ready == 0 && !must_look) {
-    find();
+    looks_again_ = kLooksAgain;
+    look();
+  } else if (Clock::now() >= looks_at_) {
+    look();
   }
   return true;
 }
@@ -220,13 +249,10 @@ void Watcher::run() {
   for (const int signal : {SIGTERM, SIGINT, SIGHUP}) sigaddset(&ends, signal);
   sigprocmask(SIG_BLOCK, &ends, nullptr);
   const int signals = signalfd(-1, &ends, SFD_CLOEXEC);
-  find();
-  auto looked = Clock::now();
-  while (wait(signals)) {
-    if (Clock::now() - looked < kLookForNew) continue;
-    looked = Clock::now();
-    find();
-  }
+  if (!ProcessEnd::kernel_tells())
+    exits_.emplace([this](pid_t process) { return awaits(process); });
+  look();
+  while (wait(signals)) continue;
   close(signals);
 }
 

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "tools/bundles/orphans.h"
+#include "tools/watch/exit_events.h"
 #include "tools/watch/pressure_trigger.h"
 #include "tools/watch/process_end.h"
 
@@ -48,16 +49,22 @@ class Watcher {
   void watch_for_recordings(const std::filesystem::path& directory);
   bool take_changes();
   std::vector<Session> find();
+  void look();
   unsigned bury(Recorded& dead, std::optional<int> wait_status);
   void bury_all(const std::vector<std::filesystem::path>& dead);
   void warn_of_pressure();
   bool wait(int signals);
+  bool awaits(pid_t process) const;
+  std::optional<int> wait_status(const Recorded& dead);
 
   const std::vector<std::filesystem::path> dump_directories_;
   const std::function<void(const std::string&)> tell_;
   const std::string on_oom_exec_;
   PressureTrigger pressure_;
+  std::optional<ExitEvents> exits_;  // where pidfds do not tell how a process ended
   std::map<std::filesystem::path, Recorded> recorded_;
+  Clock::time_point looks_at_{};                  // for recordings that nothing told of
+  unsigned looks_again_ = 0;                      // soon, for one that has just begun
   int changes_ = -1;                              // inotify on the directories of recordings
   std::map<int, std::set<std::string>> awaited_;  // names in a watched directory; "": all of them
 };
