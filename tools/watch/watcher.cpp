@@ -11,6 +11,7 @@
 #include <csignal>
 #include <memory>
 
+#include "recorder/session/places.h"
 #include "tools/analysis/recording.h"
 #include "tools/bundles/bundles.h"
 #include "tools/bundles/on_oom.h"
@@ -107,10 +108,23 @@ std::vector<Session> Watcher::find() {
   return sessions;
 }
 
-void Watcher::look() {
+// There is a file that is no recording yet, or never will be.
+bool Watcher::has_begun_one() const {
+  for (const std::filesystem::path& directory : session_directories(dump_directories_)) {
+    std::error_code error;
+    for (std::filesystem::directory_iterator at{directory, error}, end; !error && at != end;
+         at.increment(error))
+      if (at->path().extension() == session::kFileSuffix && !recorded_.contains(at->path()))
+        return true;
+  }
+  return false;
+}
+
+// `again`: how many more times soon, should one have begun.
+void Watcher::look(unsigned again) {
   find();
+  looks_again_ = again != 0 && has_begun_one() ? again - 1 : 0;
   looks_at_ = Clock::now() + (looks_again_ != 0 ? kLookAgain : kLookForNew);
-  if (looks_again_ != 0) --looks_again_;
 }
 
 // 1 when a bundle came of it.
@@ -235,10 +249,9 @@ bool Watcher::wait(int signals) {
   if (polled[1].revents != 0 && take_changes()) {
     poll(nullptr, 0, static_cast<int>(std::chrono::milliseconds{kUntilASession}.count()));
     take_changes();
-    looks_again_ = kLooksAgain;
-    look();
+    look(kLooksAgain);
   } else if (Clock::now() >= looks_at_) {
-    look();
+    look(looks_again_);
   }
   return true;
 }
@@ -251,7 +264,7 @@ void Watcher::run() {
   const int signals = signalfd(-1, &ends, SFD_CLOEXEC);
   if (!ProcessEnd::kernel_tells())
     exits_.emplace([this](pid_t process) { return awaits(process); });
-  look();
+  look(kLooksAgain);
   while (wait(signals)) continue;
   close(signals);
 }

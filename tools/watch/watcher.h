@@ -49,7 +49,8 @@ class Watcher {
   void watch_for_recordings(const std::filesystem::path& directory);
   bool take_changes();
   std::vector<Session> find();
-  void look();
+  bool has_begun_one() const;
+  void look(unsigned again);
   unsigned bury(Recorded& dead, std::optional<int> wait_status);
   void bury_all(const std::vector<std::filesystem::path>& dead);
   void warn_of_pressure();
