@@ -24,6 +24,8 @@ GIB = 1 << 30
 ABSURD = 99_999_999_999_999
 WAYS = ["run", "watch", "bare"]
 EVERY = "c cxx python numpy"
+# Functions of the victims that are refused something.
+ASK = {"ask", "demand", "crowd", "start_thread", "start_process", "thread", "fork"}
 
 # --- What happens to a victim that waits ----------------------------------------------------------
 
@@ -98,7 +100,7 @@ class Death:
     cgroup: str = ""  # its limit
 
     def cell(self, way: str) -> str:
-        if way == "watch" and not TELLS_STRANGERS and self.bare:
+        if way == "watch" and not TELLS_STRANGERS:
             way = "bare"  # for all that can be known
         return getattr(self, way) or self.everywhere
 
@@ -277,7 +279,4 @@ def assert_request(request: dict | None, expected: tuple | None, language: str) 
     own = language == "python" and api == "malloc"  # a bytearray ends with a byte more
     assert request["api"] == api
     assert size is None or request["size"] == size + own
-    names = [frame["function"] for frame in request["stack"]]
-    assert {"ask", "demand", "start_thread", "start_process", "thread", "fork", "crowd"} & set(
-        names
-    ), names
+    assert ASK & {frame["function"] for frame in request["stack"]}, request["stack"]

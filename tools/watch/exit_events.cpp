@@ -23,10 +23,11 @@ namespace {
 // Values of proc_event::what, which has moved out of its struct with Linux 6.6.
 constexpr std::uint32_t kAnswer = 0;
 constexpr std::uint32_t kExit = 0x80000000;
+constexpr std::uint32_t kNothing = ~0U;
 
 constexpr int kAnswerMs = 200;  // to be heard at all
-constexpr std::chrono::milliseconds kExitWithin{
-    200};  // the event follows the pidfd in microseconds
+// The event follows the pidfd in microseconds.
+constexpr std::chrono::milliseconds kExitWithin{200};
 
 // <linux/cn_proc.h> as a message has it, from its first byte.
 struct Message {
@@ -67,14 +68,19 @@ int ms_until(std::chrono::steady_clock::time_point deadline) {
   return std::max(0, static_cast<int>(left.count()));
 }
 
-// False: there is none that is whole.
+// False: there is none that is whole. What is not of the kernel, others may send it too, is empty.
 bool receive(int descriptor, Message& message) {
   std::memset(&message, 0, sizeof message);
   alignas(nlmsghdr) char bytes[512];
-  const ssize_t got = recv(descriptor, bytes, sizeof bytes, 0);
+  sockaddr_nl sender{};
+  socklen_t sender_bytes = sizeof sender;
+  const ssize_t got = recvfrom(descriptor, bytes, sizeof bytes, 0,
+                               reinterpret_cast<sockaddr*>(&sender), &sender_bytes);
   constexpr auto kLeast = static_cast<ssize_t>(offsetof(Message, error) + sizeof message.error);
   if (got < kLeast) return false;
-  std::memcpy(&message, bytes, std::min(sizeof message, static_cast<std::size_t>(got)));
+  message.what = kNothing;
+  if (sender.nl_pid == 0)
+    std::memcpy(&message, bytes, std::min(sizeof message, static_cast<std::size_t>(got)));
   return true;
 }
 
