@@ -57,7 +57,7 @@ def stranger(preload):
 def test_each_process_of_the_group_is_listed_once(
     preload, oomrec, victim, stranger, how, refused, way
 ):
-    words = [victim("group"), how, 5, refused]
+    words = [victim("group"), how, 5, 24, refused]
     run = preload(*words) if way == "preload" else oomrec("run", "--", *words)
     assert run.exit_code == 0, str(run)
     *workers, asked = map(int, run.stdout.split())
@@ -81,11 +81,11 @@ def test_each_process_of_the_group_is_listed_once(
 
 
 def test_a_server_with_fifty_workers(preload, oomrec, victim):
-    run = preload(victim("group"), "fork", 50, "parent")
+    run = preload(victim("group"), "fork", 50, 2, "parent")
     *workers, parent = map(int, run.stdout.split())
     members = rows_by_pid(run.only_bundle())
     assert set(members) == {parent, *workers}
-    assert all(members[pid]["live_bytes"] >= HELD for pid in workers)
+    assert all(members[pid]["live_bytes"] >= 2 * MIB for pid in workers)
 
     page = oomrec("show", run.only_bundle()).stdout
     assert "and 39 others with" in page
@@ -222,7 +222,7 @@ def test_the_largest_others_of_the_cgroup(preload, plain, oomrec, cgroup):
 
 
 def test_a_bundle_without_the_list_or_with_a_broken_one(preload, oomrec, victim):
-    run = preload(victim("group"), "fork", 2, "parent")
+    run = preload(victim("group"), "fork", 2, 24, "parent")
     file = run.only_bundle() / "processes.json"
     assert "processes of its group" in oomrec("show", run.only_bundle()).stdout
     for text in (None, "", "[]", '{"processes": 5, "others": []}', '{"processes": [{"pid": [1]}]}'):

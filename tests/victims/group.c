@@ -1,6 +1,6 @@
-/* A program of several processes: group fork|spawn|vfork WORKERS parent|worker. Each worker holds
- * 24 MiB; when all do, the parent or one of them asks for more than there is. Prints the workers'
- * pids, and last that of who was refused. */
+/* A program of several processes: group fork|spawn|vfork WORKERS MIB parent|worker. Each worker
+ * holds MIB; when all do, the parent or one of them asks for more than there is. Prints the
+ * workers' pids, and last that of who was refused. */
 #include <fcntl.h>
 #include <spawn.h>
 #include <stdio.h>
@@ -20,9 +20,9 @@ static void tell(int ready) {
 }
 
 /* Whoever reads a byte is the one that is refused; at the end of the pipe all go. */
-static void work(int go, int ready) {
-  char* held = malloc(24 << 20);
-  memset(held, 1, 24 << 20);
+static void work(int go, int ready, size_t mib) {
+  char* held = malloc(mib << 20);
+  memset(held, 1, mib << 20);
   tell(ready);
   for (char byte; read(go, &byte, 1) == 1;) {
     ask_too_much();
@@ -31,11 +31,11 @@ static void work(int go, int ready) {
   exit(held[1] - 1);
 }
 
-static void start(const char* how, int go[2], int ready) {
+static void start(const char* how, int go[2], int ready, char* mib) {
   char in[16], out[16];
   snprintf(in, sizeof in, "%d", go[0]);
   snprintf(out, sizeof out, "%d", ready);
-  char* const words[] = {"group", in, out, NULL};
+  char* const words[] = {"group", in, out, mib, NULL};
   pid_t pid;
   if (strcmp(how, "spawn") == 0) {
     if (posix_spawn(&pid, "/proc/self/exe", NULL, NULL, words, environ) != 0) exit(9);
@@ -46,7 +46,7 @@ static void start(const char* how, int go[2], int ready) {
     }
   } else if (fork() == 0) {
     close(go[1]);
-    work(go[0], ready);
+    work(go[0], ready, (size_t)atoi(mib));
   }
 }
 
@@ -57,15 +57,15 @@ static pid_t next_of(int ready) {
 }
 
 int main(int argc, char** argv) {
-  if (argc == 3) work(atoi(argv[1]), atoi(argv[2]));
+  if (argc == 4) work(atoi(argv[1]), atoi(argv[2]), (size_t)atoi(argv[3]));
   int go[2], ready[2];
   if (pipe(go) != 0 || pipe(ready) != 0) return 9;
   fcntl(go[1], F_SETFD, FD_CLOEXEC); /* the parent's alone: its end lets the workers go */
   const int workers = atoi(argv[2]);
-  for (int i = 0; i < workers; ++i) start(argv[1], go, ready[1]);
+  for (int i = 0; i < workers; ++i) start(argv[1], go, ready[1], argv[3]);
   for (int i = 0; i < workers; ++i) printf("%d\n", next_of(ready[0]));
   pid_t refused = getpid();
-  if (strcmp(argv[3], "parent") == 0) {
+  if (strcmp(argv[4], "parent") == 0) {
     ask_too_much();
   } else {
     if (write(go[1], "", 1) != 1) return 9;
