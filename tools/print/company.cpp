@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <map>
 #include <utility>
+#include <vector>
 
 #include "tools/text.h"
 
