@@ -72,7 +72,7 @@ void explain(Verdict& verdict, const session::View& view, Trigger trigger, std::
   if (simulated) add_line(verdict, [](Text& line) { line.add("simulated by `oomrec simulate`"); });
   const unsigned marks = verdict.evidence_count;
   if (refused && !explained_by_crash) explain_refusal(verdict, view, failure);
-  if (trigger == Trigger::killed && child.pid != 0) {
+  if ((trigger == Trigger::killed || simulated) && child.pid != 0) {
     explain_child(verdict, view, child, death, outcome);
   } else if (explained_by_crash) {
     explain_crash(verdict, view);

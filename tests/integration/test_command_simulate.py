@@ -28,6 +28,8 @@ KINDS = {
     "terminated_under_pressure": "signal 15",
     "killed_externally": "signal 9",
     "crashed": "signal 11",
+    "child_killed": "exited 1",
+    "exited": "exited 3",
 }
 
 
@@ -55,8 +57,12 @@ def test_each_kind_is_what_it_says(oomrec, tmp_path, kind, outcome):
     assert (shown["trigger"], shown["verdict"]) == ("simulated", metadata["verdict"])
     recording = oomrec.json("show", bundle / "recording.oomrec")
     assert recording["trigger"] == "simulated"
-    (row,) = oomrec.json("ls")["bundles"]
+    row, *others = oomrec.json("ls")["bundles"]
     assert (row["trigger"], row["verdict"]) == ("simulated", kind)
+    workers = ["cgroup_oom_kill"] if kind == "child_killed" else []
+    assert [(other["trigger"], other["verdict"]) for other in others] == [
+        ("simulated", worker) for worker in workers
+    ]
     assert oomrec.sessions_left() == []
 
 

@@ -6,6 +6,8 @@
 #include <sys/mman.h>
 #include <sys/mount.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <chrono>
@@ -79,6 +81,18 @@ void be_killed_in_cgroup() {
 void be_killed_by_machine() {
   tell_kill("Out of memory");
   die_of(SIGKILL);
+}
+
+void lose_a_worker() {
+  const pid_t worker = fork();
+  if (worker == 0) be_killed_in_cgroup();
+  waitpid(worker, nullptr, 0);
+}
+
+// By the system call itself: no hook knows of it.
+void exit_unseen() {
+  ask(kWorthABundle);
+  asm volatile("syscall" : : "a"(SYS_exit_group), "D"(3) : "rcx", "r11", "memory");
 }
 
 // Over /dev/shm, for this process alone; where that is not allowed nothing happens.

@@ -17,6 +17,11 @@ void be_killed_in_cgroup();  // by the kernel: told on the stage
 void be_killed_by_machine();
 void fill_shared_memory();
 
+void exit_unseen();  // with status 3
+
+// Returns when the kernel has killed a worker: told on the stage, too.
+void lose_a_worker();
+
 // Returns: a process near its limit that goes on for a moment.
 void stay_near_limit();
 
