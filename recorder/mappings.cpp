@@ -4,6 +4,7 @@
 #include "recorder/counters.h"
 #include "recorder/recorder.h"
 #include "recorder/session/writer.h"
+#include "recorder/shared_memory.h"
 #include "recorder/stack/stack.h"
 #include "recorder/state.h"
 #include "recorder/threads.h"
@@ -81,6 +82,7 @@ void on_map(InHook hook, const Mapping& mapping) noexcept {
 
 void on_unmap(InHook hook, Api api, std::uint64_t address, std::uint64_t bytes) noexcept {
   if (phase() == Phase::off) return;
+  if (phase() == Phase::active) release_shared_file(address, bytes);
   const Caller from{current_thread(hook)};
   count_change(hook, from, api, g_state.ranges.unmap(hook, address, bytes));
   if (from.thread == nullptr) return;

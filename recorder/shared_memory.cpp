@@ -42,6 +42,7 @@ bool look(const Mapping& mapping, int descriptor, std::uint64_t offset,
   seen.needed_bytes = mapped > there ? mapped - there : 0;
   seen.free_bytes = system_of.f_bavail * block_bytes;
   seen.total_bytes = system_of.f_blocks * block_bytes;
+  seen.address = mapping.address;
   return true;
 }
 
@@ -63,6 +64,7 @@ void note(const SharedMemory& seen) noexcept {
   kept.needed_bytes = seen.needed_bytes;
   kept.free_bytes = seen.free_bytes;
   kept.total_bytes = seen.total_bytes;
+  kept.address.store(seen.address, std::memory_order_relaxed);
   std::copy(std::begin(seen.path), std::end(seen.path), kept.path);
   kept.time_ns.store(system::coarse_ns(), std::memory_order_release);
 }
@@ -82,6 +84,12 @@ void on_shared_file(InHook hook, const Mapping& mapping, int descriptor,
   name_file(descriptor, seen);
   note(seen);
   g_at_work.store(false, std::memory_order_release);
+}
+
+void release_shared_file(std::uint64_t address, std::uint64_t bytes) noexcept {
+  std::atomic<std::uint64_t>& kept = session::g_session.header().shared.address;
+  if (kept.load(std::memory_order_relaxed) - address < bytes)
+    kept.store(0, std::memory_order_relaxed);
 }
 
 void forget_shared_memory(InHook) noexcept { g_at_work.store(false, std::memory_order_relaxed); }

@@ -10,6 +10,9 @@
 
 namespace oomrec::recorder {
 
+// An active session's: unmapped, at least from its beginning.
+void release_shared_file(std::uint64_t address, std::uint64_t bytes) noexcept;
+
 // In a fork's child, whose parent may have been at it.
 void forget_shared_memory(InHook) noexcept;
 

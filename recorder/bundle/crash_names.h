@@ -7,7 +7,8 @@
 
 namespace oomrec::bundle {
 
-// kCrashTerminate, kCrashNew and kCrashOtherThrow, as far as they hold. At most 23 look-ups.
+// kCrashTerminate, kCrashNew and kCrashOtherThrow, as far as they hold. At most 20 look-ups of a
+// name.
 std::uint32_t flags_by_name(InHook, const session::View&, const session::Crash&,
                             ExportedName) noexcept;
 

@@ -99,7 +99,7 @@ void judge(Verdict& verdict, const Crash& crash, const Failure& failure, Text& s
     });
   } else if (terminated && (crash.flags & session::kCrashOtherThrow) != 0) {
     sentence.add("another exception was not caught");
-    line("std::terminate is on the stack of the abort; what was thrown came from no operator new");
+    line("std::terminate is on the stack of the abort; what was thrown came from elsewhere");
   } else if (terminated && (crash.flags & session::kCrashNew) != 0) {
     verdict.code = VerdictCode::uncaught_bad_alloc;
     sentence.add("nobody caught the std::bad_alloc");

@@ -52,7 +52,7 @@ inline constexpr u32 kCrashTerminate = 2;    // std::terminate is on the stack
 inline constexpr u32 kCrashServedSince = 4;  // the refused stack has been given memory since
 inline constexpr u32 kCrashNew = 8;          // the refused call was made by operator new
 inline constexpr u32 kCrashTold = 16;        // a bundle tells it
-inline constexpr u32 kCrashOtherThrow = 32;  // what was thrown came from no operator new
+inline constexpr u32 kCrashOtherThrow = 32;  // what was thrown came from elsewhere than the refusal
 // A fault whose address the kernel has told: not one that was sent, nor a wild address (SI_KERNEL).
 inline bool has_address(const Crash& crash) noexcept {
   constexpr i32 kFromKernel = 0x80;
@@ -116,16 +116,18 @@ struct ChildDeath {
 static_assert(offsetof(ChildDeath, where) == 32 && sizeof(ChildDeath) == 608);
 
 // The latest writable shared mapping of a file in memory (tmpfs), and the room that there was for
-// it: one that had too little stays. Too little room is a SIGBUS, when the mapping is written to.
+// it: one that had too little stays until it is unmapped. Too little room is a SIGBUS, when the
+// mapping is written to.
 struct SharedMemory {
   Atomic<u64> time_ns;  // stored last; 0: there was no such mapping
   u64 needed_bytes;     // of the mapping, that the file system had yet to find
   u64 free_bytes;
   u64 total_bytes;
-  char path[128];  // of the file, cut; NUL-terminated
+  Atomic<u64> address;  // of the mapping; 0 once it is unmapped
+  char path[128];       // of the file, cut; NUL-terminated
 
-  bool too_small() const noexcept { return needed_bytes > free_bytes; }
+  bool too_small() const noexcept { return address != 0 && needed_bytes > free_bytes; }
 };
-static_assert(offsetof(SharedMemory, path) == 32 && sizeof(SharedMemory) == 160);
+static_assert(offsetof(SharedMemory, path) == 40 && sizeof(SharedMemory) == 168);
 
 }  // namespace oomrec::session

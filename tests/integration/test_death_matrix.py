@@ -135,7 +135,7 @@ MEMORY = [
           request=("fork", 0), says="the user's limit of tasks (RLIMIT_NPROC) of 0"),
     Death("no_mapping", "c", "crowd end:3", "mapping_failed exited 3", request=("mmap", 4096)),
     Death("no_heap", "c", f"crowd ask:{5 * MIB} end:3", "allocation_failed exited 3",
-          request=("malloc", 5 * MIB), before="mapping_failed"),
+          request=("malloc", 5 * MIB), before="mapping_failed exited 3"),
 
     # Refused, and crashed for it.
     Death("null", "c cxx", f"ask:{GIB} use:16", "null_dereference signal 11",
@@ -188,8 +188,8 @@ OTHER_CAUSES = [
           says="somebody was killed, not known to be this process"),
     Death("kill_of_another_unlogged", "c", "", "unknown signal 9", bare="unknown unknown",
           happens=after_another_s_kill, cgroup="96M", env=NO_LOG),
-    # A launcher ends the ranks beside one that was refused its memory.
-    Death("rank_beside", "launcher", "", "unknown unknown", watch="killed_externally signal 15",
+    # A launcher ends the ranks beside one that was refused its memory, and is recorded itself.
+    Death("rank_beside", "launcher", "", "killed_externally signal 15",
           before="request_too_large exited 1"),
 ]  # fmt: skip
 

@@ -141,6 +141,7 @@ def test_a_worker_of_a_data_loader(oomrec):
     assert run.exit_code == 1 and "DataLoader worker" in run.stderr, str(run)
     oomrec("recover")
     pages = [oomrec.json("show", bundle) for bundle in run.bundles()]
+    assert "child_killed" in [page["verdict"]["code"] for page in pages]
     (worker,) = [page for page in pages if page["verdict"]["code"] == "shared_memory_full"]
     words = "of which 64.0 MiB were free when it needed 96.0 MiB for psm_"
     assert words in worker["verdict"]["summary"] and worker["outcome"] == "signal 7"
@@ -170,8 +171,9 @@ def test_a_file_that_was_truncated(oomrec, victim, where):
     assert shown_of(oomrec, run)["verdict"]["code"] == "crashed"
 
 
-def test_a_mapping_that_had_room(oomrec, victim):
-    run = dies_under_run(oomrec, victim("shared_memory"), "raise", "/dev/shm")
+@pytest.mark.parametrize("way", ["raise", "another"])
+def test_a_mapping_that_had_room(oomrec, victim, way):
+    run = dies_under_run(oomrec, victim("shared_memory"), way, "/dev/shm")
     assert shown_of(oomrec, run)["verdict"]["code"] == "crashed"
 
 

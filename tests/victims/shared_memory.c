@@ -50,6 +50,12 @@ static void fill_truncated(void) {
   memset(pages, 1, kMiB);
 }
 
+/* What had too little room was never written to. */
+static void fill_another(void) {
+  munmap(map_file("too_much", 128 * kMiB), 128 * kMiB);
+  fill_truncated();
+}
+
 static void fill_after_refusal(void) {
   char* const pages = map_file("too_much", 128 * kMiB);
   if (malloc(TOO_MUCH) == NULL) memset(pages, 1, 128 * kMiB);
@@ -75,9 +81,13 @@ int main(int count, char** words) {
   static const struct {
     const char* way;
     void (*fill)(void);
-  } kWays[] = {{"too_much", fill_too_much},   {"pieces", fill_pieces},
-               {"truncated", fill_truncated}, {"after_refusal", fill_after_refusal},
-               {"raise", raise_bus},          {"wait", wait_for_signal}};
+  } kWays[] = {{"too_much", fill_too_much},
+               {"pieces", fill_pieces},
+               {"truncated", fill_truncated},
+               {"another", fill_another},
+               {"after_refusal", fill_after_refusal},
+               {"raise", raise_bus},
+               {"wait", wait_for_signal}};
   if (count < 3) return 2;
   directory = words[2];
   for (size_t i = 0; i < sizeof kWays / sizeof *kWays; ++i)

@@ -84,8 +84,7 @@ BundleSummary summary_of(const fs::path& bundle) {
   try {
     const Recording recording{bundle / kRecordingName};
     summary.pid = static_cast<std::uint64_t>(recording.header().pid);
-    summary.outcome =
-        outcome_now(summary.outcome, recording.header(), time_of_text(summary.created_at_utc));
+    summary.outcome = outcome_now(summary.outcome, recording.header(), summary.path, manifest);
     const std::string executable = recording.text(recording.header().executable);
     summary.program = executable.substr(executable.rfind('/') + 1);
   } catch (const Error&) {

@@ -6,17 +6,20 @@
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
 #include <string>
 
 #include "recorder/session/layout.h"
+#include "tools/json.h"
 
 namespace oomrec::tools {
 
 std::uint64_t realtime_now_ns();
 
 // `stored`: the word in the bundle, which stands unless it is "running". Then "recovered" when the
-// process has lived on long enough, and "unknown" when it is gone. Reads /proc.
+// process has lived on long enough. When it is gone, what its later bundles beside this one know of
+// its end (who ends by itself completes the last), else "unknown". Reads /proc.
 std::string outcome_now(const std::string& stored, const session::Header& process,
-                        std::uint64_t created_realtime_ns);
+                        const std::filesystem::path& bundle, const Json& manifest);
 
 }  // namespace oomrec::tools

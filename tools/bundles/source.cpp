@@ -91,10 +91,8 @@ Trigger Source::trigger() const {
 }
 
 std::string Source::outcome() const {
-  if (const auto word = text_of(metadata, "outcome")) {
-    const auto created = text_of(manifest, "created_at_utc").value_or("");
-    return outcome_now(*word, recording->header(), time_of_text(created));
-  }
+  if (const auto word = text_of(metadata, "outcome"))
+    return outcome_now(*word, recording->header(), bundle, manifest);
   return ending ? ending->word() : std::string{name_of(OutcomeKind::running)};
 }
 

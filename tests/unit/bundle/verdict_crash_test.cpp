@@ -223,23 +223,28 @@ std::uint32_t flags_of(CrashedSession& session) {
 
 TEST_CASE("names make flags: who threw what was not caught") {
   CrashedSession session;
+  const auto frame = [&](std::uint64_t name) { return frame_of(session, name); };
+  const std::uint64_t caller = session::native_frame(session.libc, 0x7777, false, false);
+  session.refusal->node = session.stack({frame(3), caller, frame(2), frame(2)});  // outermost first
   Crash& crash = session.crash();
   crash.frame_count = session::kCrashFrames;
-  for (auto& word : crash.frames) word = frame_of(session, 3);
-  constexpr std::uint32_t kAnother = session::kCrashTerminate | session::kCrashOtherThrow;
-  crash.frames[1] = frame_of(session, 4);  // it called what has no name
+  for (auto& word : crash.frames) word = frame(3);
+  constexpr std::uint32_t kUncaught = session::kCrashNew | session::kCrashTerminate;
+  constexpr std::uint32_t kAnother = kUncaught | session::kCrashOtherThrow;
+  crash.frames[1] = frame(4);
   CHECK(flags_of(session) == kAnother);
-  crash.frames[0] = frame_of(session, 1);
+  crash.frames[0] = frame(1);
   CHECK(flags_of(session) == kAnother);
-  crash.frames[4] = frame_of(session, 2);
-  CHECK(flags_of(session) == session::kCrashTerminate);
-  crash.frames[4] = frame_of(session, 3);
-  crash.frames[5] = frame_of(session, 2);  // too far out to be what threw
+  crash.frames[5] = caller;
+  CHECK(flags_of(session) == kUncaught);
+  crash.frame_count = 5;
   CHECK(flags_of(session) == kAnother);
-  crash.frame_count = 2;
+  crash.frame_count = session::kCrashFrames;
+  crash.frames[5] = frame(3);
+  crash.frames[6] = caller;  // too far out: it called what threw
   CHECK(flags_of(session) == kAnother);
-  crash.frames[1] = frame_of(session, 3);  // thrown again
-  CHECK(flags_of(session) == session::kCrashTerminate);
+  crash.frames[1] = frame(3);  // thrown again
+  CHECK(flags_of(session) == kUncaught);
 }
 
 TEST_CASE("names make flags: std::terminate on the crash's stack, operator new on the refusal's") {

@@ -201,6 +201,7 @@ TEST_CASE("a SIGBUS is for want of shared memory where there was too little, and
   shared.needed_bytes = 20 * kMiB;
   shared.free_bytes = 3 * kMiB;
   shared.total_bytes = 64 * kMiB;
+  shared.address = 0x7f0000000000;
   std::strcpy(shared.path, "/dev/shm/torch_77_1 (deleted)");
   Death death = death_by(7);
   const auto code = [&](std::string_view outcome = "signal 7") {
@@ -219,6 +220,10 @@ TEST_CASE("a SIGBUS is for want of shared memory where there was too little, and
     death.flags |= kDeathSharedFull;  // but not when it died
     CHECK(code() == "shared_memory_full");
     shared.time_ns = 0;  // no mapping at all
+    CHECK(code() == "crashed");
+  }
+  SUBCASE("it had been unmapped") {
+    shared.address = 0;
     CHECK(code() == "crashed");
   }
   SUBCASE("somebody sent it") {
