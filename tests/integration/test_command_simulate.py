@@ -29,7 +29,6 @@ KINDS = {
     "killed_externally": "signal 9",
     "crashed": "signal 11",
     "child_killed": "exited 1",
-    "exited": "exited 3",
 }
 
 

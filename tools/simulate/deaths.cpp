@@ -6,7 +6,6 @@
 #include <sys/mman.h>
 #include <sys/mount.h>
 #include <sys/resource.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -42,6 +41,13 @@ void die_of(int signal) {
   std::raise(signal);
 }
 
+// The recording begins no later than with what is asked for: the kernel's word comes after that.
+void be_killed_by_kernel(const char* words) {
+  ask(kWorthABundle);
+  tell_kill(words);
+  std::raise(SIGKILL);
+}
+
 }  // namespace
 
 void use_null() {
@@ -73,26 +79,13 @@ void use_wild_pointer() {
 void be_killed() { die_of(SIGKILL); }
 void be_terminated() { die_of(SIGTERM); }
 
-void be_killed_in_cgroup() {
-  tell_kill("Memory cgroup out of memory");
-  die_of(SIGKILL);
-}
-
-void be_killed_by_machine() {
-  tell_kill("Out of memory");
-  die_of(SIGKILL);
-}
+void be_killed_in_cgroup() { be_killed_by_kernel("Memory cgroup out of memory"); }
+void be_killed_by_machine() { be_killed_by_kernel("Out of memory"); }
 
 void lose_a_worker() {
   const pid_t worker = fork();
   if (worker == 0) be_killed_in_cgroup();
   waitpid(worker, nullptr, 0);
-}
-
-// By the system call itself: no hook knows of it.
-void exit_unseen() {
-  ask(kWorthABundle);
-  asm volatile("syscall" : : "a"(SYS_exit_group), "D"(3) : "rcx", "r11", "memory");
 }
 
 // Over /dev/shm, for this process alone; where that is not allowed nothing happens.

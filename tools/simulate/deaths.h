@@ -17,8 +17,6 @@ void be_killed_in_cgroup();  // by the kernel: told on the stage
 void be_killed_by_machine();
 void fill_shared_memory();
 
-void exit_unseen();  // with status 3
-
 // Returns when the kernel has killed a worker: told on the stage, too.
 void lose_a_worker();
 

@@ -135,7 +135,6 @@ const std::vector<SimulatedKind>& simulated_kinds() {
       {crashed, "SIGSEGV without a refusal", {}, use_wild_pointer},
       {child_killed, "exits with 1 when the kernel has killed its worker", kQuiet, lose_a_worker,
        StagedCgroup{1024, 1020}},
-      {exited, "exits with 3 behind the C library's back", {}, exit_unseen},
   };
   return kinds;
 }
