@@ -51,12 +51,15 @@ void list_kinds(bool json) {
   if (json) print_json({{"schema_version", 1}, {"kinds", rows}});
 }
 
-// Whatever is set for other runs: only what the kind needs is in force, and no bundle of a true
-// death makes room for this one.
-std::vector<std::string> run_options(const SimulatedKind& kind, const std::string& dump_dir) {
+// Whatever is set for other runs: only what the kind needs is in force.
+void forget_settings() {
   for (const char* variable : {"OOMREC_LIMIT", "OOMREC_LIMIT_AS", "OOMREC_FAIL", "OOMREC_ON_OOM",
                                "OOMREC_ON_OOM_EXEC", "OOMREC_KERNEL_LOG"})
     unsetenv(variable);
+}
+
+// No bundle of a true death makes room for this one.
+std::vector<std::string> run_options(const SimulatedKind& kind, const std::string& dump_dir) {
   std::vector<std::string> options = {"--mode",      "sampled", "--quiet",        "--children", "1",
                                       "--max-dumps", "0",       "--max-total-mb", "0"};
   if (!dump_dir.empty()) options.insert(options.end(), {"--dump-dir", dump_dir});
@@ -103,6 +106,7 @@ int simulate_command(const Words& words) {
   }
 
   const SimulatedKind& kind = kind_of(word);
+  forget_settings();
   std::optional<Stage> stage;
   if (kind.cgroup) stage.emplace(*kind.cgroup);
   const Ended ended = run_self(run_options(kind, dump_dir), {"simulate", kChild, word},

@@ -52,6 +52,8 @@ def test_each_kind_is_what_it_says(oomrec, tmp_path, kind, outcome):
     assert (metadata["reason"], metadata["verdict"]["code"]) == ("simulated", kind)
     assert metadata["verdict"]["evidence"][0] == "simulated by `oomrec simulate`"
     assert metadata["outcome"] == outcome
+    told = any(line.startswith("kernel: ") for line in metadata["verdict"]["evidence"])
+    assert told == (outcome == "oom_killed")
     shown = oomrec.json("show", bundle)
     assert (shown["trigger"], shown["verdict"]) == ("simulated", metadata["verdict"])
     recording = oomrec.json("show", bundle / "recording.oomrec")
