@@ -313,9 +313,9 @@ void on_exit(InHook hook, int status, ExitKind) noexcept {
   complete_outcome_at_end(hook, status);
   session::Header& header = g_session.header();
   const std::uint64_t now = system::monotonic_ns();
-  header.last_tick_ns.store(now, std::memory_order_relaxed);
-  g_session.mark(hook, session::State::exited, status);
   const bool by_child = status != 0 && lost_child_lately(header, now);
+  if (by_child) header.last_tick_ns.store(now, std::memory_order_relaxed);
+  g_session.mark(hook, session::State::exited, status);
   if (last_failure_told() && !by_child) g_session.remove_file(hook);
 }
 

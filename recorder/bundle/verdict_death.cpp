@@ -1,6 +1,4 @@
 // A process that is gone, as far as its session and those who looked after it know.
-#include <cstring>
-
 #include "recorder/bundle/death_facts.h"
 #include "recorder/bundle/text.h"
 #include "recorder/bundle/verdict_parts.h"
@@ -95,42 +93,6 @@ void add_end(Text& text, const DeathFacts& facts, std::string_view outcome) noex
   } else {
     text.add(" is gone, nobody saw how");
   }
-}
-
-std::string_view path_of(const session::SharedMemory& shared) noexcept {
-  return {shared.path, strnlen(shared.path, sizeof shared.path)};
-}
-
-std::string_view directory_of(std::string_view path) noexcept {
-  const std::string_view directory = path.substr(0, path.rfind('/'));
-  return path.empty() || directory.empty() ? "a file system in memory" : directory;
-}
-
-// "/dev/shm has 64.0 MiB, of which 3.2 MiB were free when it needed 20.0 MiB for …"
-void add_shared_memory(Text& text, const DeathFacts& facts) noexcept {
-  const session::SharedMemory& shared = facts.header.shared;
-  const std::string_view path = path_of(shared);
-  text.add(directory_of(path)).add(" has ").size(shared.total_bytes);
-  if (!shared.too_small()) {
-    text.add(" and is full");
-    return;
-  }
-  text.add(", of which ").size(shared.free_bytes).add(" were free when it needed ");
-  text.size(shared.needed_bytes).add(" for ");
-  text.add(path.empty() ? "a shared mapping" : base_name(path));
-}
-
-void add_room(Verdict& verdict, const DeathFacts& facts) noexcept {
-  const session::SharedMemory& shared = facts.header.shared;
-  add_line(verdict, [&](Text& line) {
-    line.add("shared mapping of ").add(path_of(shared)).add(": ").size(shared.needed_bytes);
-    line.add(" were still to be found, ").size(shared.free_bytes).add(" of ");
-    line.size(shared.total_bytes).add(" were free");
-  });
-  if (!facts.has(session::kDeathSharedFull)) return;
-  add_line(verdict, [&](Text& line) {
-    line.add(directory_of(path_of(shared))).add(" was full after its end, too");
-  });
 }
 
 void add_reason(Text& text, VerdictCode code, const DeathFacts& facts,
@@ -286,11 +248,6 @@ void add_end(Text& text, const session::View& view, const session::Death& death,
 bool killed_by_kernel(const session::View& view, const session::Death& death,
                       std::string_view outcome) noexcept {
   return death.realtime_ns != 0 && DeathFacts{view, death, outcome}.killer() != Killer::none;
-}
-
-bool died_for_shared_memory(const session::View& view, const session::Death& death,
-                            std::string_view outcome) noexcept {
-  return DeathFacts{view, death, outcome}.shared_memory_full();
 }
 
 void explain_death(Verdict& verdict, const session::View& view, const session::Death& death,

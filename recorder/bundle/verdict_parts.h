@@ -7,6 +7,8 @@
 
 namespace oomrec::bundle {
 
+struct DeathFacts;
+
 // verdict_refusal.cpp
 void explain_refusal(Verdict&, const session::View&, const session::Failure&) noexcept;
 
@@ -19,13 +21,18 @@ void explain_death(Verdict&, const session::View&, const session::Death&,
                    std::string_view outcome) noexcept;
 bool killed_by_kernel(const session::View&, const session::Death&,
                       std::string_view outcome) noexcept;
-bool died_for_shared_memory(const session::View&, const session::Death&,
-                            std::string_view outcome) noexcept;
 
 // "SIGTERM"
 void add_signal(Text&, int number) noexcept;
 // " was killed by SIGTERM", " ended with exit status 1"
 void add_end(Text&, const session::View&, const session::Death&, std::string_view outcome) noexcept;
+
+// verdict_shared_memory.cpp
+bool died_for_shared_memory(const session::View&, const session::Death&,
+                            std::string_view outcome) noexcept;
+// "/dev/shm has 64.0 MiB, of which 3.2 MiB were free when it needed 20.0 MiB for …"
+void add_shared_memory(Text&, const DeathFacts&) noexcept;
+void add_room(Verdict&, const DeathFacts&) noexcept;
 
 // verdict_child.cpp
 void explain_child(Verdict&, const session::View&, const session::ChildDeath&,
