@@ -4,8 +4,10 @@ bundle goes beside the recording, and the next one is where it belongs.
 The directory is a file system of 8 MiB in a mount namespace of the test's own, which needs root.
 """
 
+import contextlib
 import ctypes
 import os
+import shutil
 import signal
 import subprocess
 import time
@@ -157,3 +159,45 @@ def test_a_directory_that_takes_no_bundle(oomrec, preload, victim, disk, writer,
     ended, said = writer(oomrec, preload, victim, disk)
     assert ended == exit_code and complaints(said, disk) == [], said
     assert len(disk.bundles()) == 1 and disk.strays() == [], said
+
+
+# --- In the middle of a bundle -------------------------------------------------------------------
+
+
+def vanishes_under_writer(process: subprocess.Popen, dumps: Path) -> bool:
+    """Stops whoever writes the bundle, takes the directory away, lets him go on. False: too late."""
+    children = Path(f"/proc/{process.pid}/task/{process.pid}/children")
+    deadline = time.monotonic() + 60
+    while process.poll() is None and time.monotonic() < deadline:
+        with contextlib.suppress(OSError):
+            begun = [path for path in dumps.glob(".oom_*") if path.is_dir()]
+            writers = [int(word) for word in children.read_text().split()]
+            if not begun or not writers:
+                continue
+            os.kill(writers[0], signal.SIGSTOP)
+            in_the_middle = begun[0].exists()
+            shutil.rmtree(dumps)
+            os.kill(writers[0], signal.SIGCONT)
+            return in_the_middle
+    return False
+
+
+def test_a_directory_that_vanishes_while_a_bundle_is_written(preload, victim):
+    words = [victim("steps"), "hold:24", "wait", f"ask:{1 << 50}", "end:3"]
+    for _ in range(50):
+        process = preload.start(*words, stdin=subprocess.PIPE)
+        assert process.stdout.readline().startswith(b"ready")
+        process.stdin.write(b"go on\n")
+        process.stdin.flush()
+        in_the_middle = vanishes_under_writer(process, preload.dump_dir)
+        run = preload.finish(process)
+        assert run.exit_code == 3, run.stderr
+        if in_the_middle:
+            break
+    assert in_the_middle, "the writer was never met at his work"
+    assert run.stderr.count(f"oomrec: {preload.dump_dir}: No such file or directory") == 1
+    (beside,) = preload.session_dir.rglob("oom_*/manifest.json")
+    assert not preload.dump_dir.exists()
+
+    preload(*words, input="go on\n")
+    assert len(list(preload.dump_dir.glob("oom_*/manifest.json"))) == 1
