@@ -10,6 +10,7 @@
 // errno.
 #pragma once
 
+#include <algorithm>
 #include <bit>
 #include <cstdint>
 
@@ -67,10 +68,12 @@ class Sampler {
   std::uint32_t weight(std::uint64_t bytes, std::uint64_t interval) noexcept {
     countdown_ = distance(interval);
     const double x = static_cast<double>(bytes + 1) / static_cast<double>(interval);
-    return static_cast<std::uint32_t>(1 / one_minus_exp(x) + uniform());
+    return static_cast<std::uint32_t>(std::min(1 / one_minus_exp(x) + uniform(), kMostWeight));
   }
 
  private:
+  static constexpr double kMostWeight = 0xffff'ffff;  // as many as a block can stand for
+
   // splitmix64; never exactly 0.
   double uniform() noexcept {
     std::uint64_t z = (state_ += 0x9e3779b97f4a7c15ULL);

@@ -21,7 +21,7 @@ def test_the_line_that_asked_and_the_line_that_holds(
     # Of the blocks below 64 KiB none: a sampled one would count for many on the line that holds.
     environment = {
         "OOMREC_LIMIT": "128M",
-        "OOMREC_SAMPLE_INTERVAL": "1G",
+        "OOMREC_SAMPLE_INTERVAL": "64G",
         "PYTHONMALLOC": memory,
     }
     run = preload(python(version), script, kind, env=environment)

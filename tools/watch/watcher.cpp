@@ -28,7 +28,8 @@ using namespace std::chrono_literals;
 
 constexpr std::chrono::milliseconds kLookForNew = 10s;      // what inotify may have missed
 constexpr std::chrono::milliseconds kLookForDeath = 500ms;  // of processes that cannot be polled
-constexpr auto kBetweenWarnings = 5min;
+constexpr auto kBetweenWarnings = 5min;                     // of the same process
+constexpr auto kBetweenLooks = 10s;  // for the largest process, while memory is short
 // A file that has just begun is not yet a recording; on a busy machine it may take its time.
 constexpr auto kUntilASession = 50ms;
 constexpr std::chrono::milliseconds kLookAgain = 300ms;
@@ -171,6 +172,10 @@ unsigned Watcher::look_once() {
 // The bundle is of the recorded process with the most resident memory: it may be the one that needs
 // it, and it cannot say so itself while it does not allocate.
 void Watcher::warn_of_pressure() {
+  const auto now = Clock::now();
+  if (looked_for_largest_ != Clock::time_point{} && now - looked_for_largest_ < kBetweenLooks)
+    return;
+  looked_for_largest_ = now;
   Recorded* largest = nullptr;
   std::unique_ptr<Recording> recording;
   std::unique_ptr<session::Health> health;
@@ -182,7 +187,6 @@ void Watcher::warn_of_pressure() {
     recording = std::move(candidate);
     health = std::move(seen);
   }
-  const auto now = Clock::now();
   if (largest == nullptr ||
       (largest->warned != Clock::time_point{} && now - largest->warned < kBetweenWarnings))
     return;

@@ -64,6 +64,7 @@ class Watcher {
   PressureTrigger pressure_;
   std::optional<ExitEvents> exits_;  // where pidfds do not tell how a process ended
   std::map<std::filesystem::path, Recorded> recorded_;
+  Clock::time_point looked_for_largest_{};        // never: the epoch
   Clock::time_point looks_at_{};                  // for recordings that nothing told of
   unsigned looks_again_ = 0;                      // soon, for one that has just begun
   int changes_ = -1;                              // inotify on the directories of recordings
