@@ -313,10 +313,10 @@ void on_exit(InHook hook, int status, ExitKind) noexcept {
   complete_outcome_at_end(hook, status);
   session::Header& header = g_session.header();
   const std::uint64_t now = system::monotonic_ns();
-  const bool by_child = status != 0 && lost_child_lately(header, now);
-  if (by_child) header.last_tick_ns.store(now, std::memory_order_relaxed);
+  const bool knows_of_child = lost_child_lately(header, now);
+  if (knows_of_child) header.last_tick_ns.store(now, std::memory_order_relaxed);
   g_session.mark(hook, session::State::exited, status);
-  if (last_failure_told() && !by_child) g_session.remove_file(hook);
+  if (last_failure_told() && !knows_of_child) g_session.remove_file(hook);
 }
 
 // What needs system calls comes first: a bundle that is being written, and this thread's lane, the

@@ -223,7 +223,8 @@ class Page {
       heading(name);
       fmt::print("{}", lines);
     };
-    section("processes of its group, as they were then", group_text(company, options_.full));
+    section("processes of its group, when the bundle was written",
+            group_text(company, options_.full));
     section("largest others in its cgroup", others_text(company, source_, verdict));
   }
 

@@ -18,11 +18,15 @@ constexpr VerdictCode kNotMemory[] = {VerdictCode::simulated, VerdictCode::reque
                                       VerdictCode::exited};
 constexpr std::size_t kPart = sizeof(Workspace{}.json) / 4;
 
-// Of a kill nobody may know more than what the process held: that is all there will ever be of it.
-// Where more is known it counts: a parent that has lost a worker ends the others itself.
+// Of a kill nobody may know more than what the process held. That may be for memory; but a pool of
+// workers that ends leaves many of them.
+bool is_doubtful(std::string_view verdict, std::string_view reason) noexcept {
+  return reason == name_of(Trigger::killed) && verdict == name_of(VerdictCode::unknown);
+}
+
 bool tells_of_memory(std::string_view verdict, std::string_view reason) noexcept {
   if (reason == name_of(Trigger::simulated)) return false;
-  if (reason == name_of(Trigger::killed) && verdict == name_of(VerdictCode::unknown)) return true;
+  if (is_doubtful(verdict, reason)) return true;
   for (const VerdictCode code : kNotMemory)
     if (verdict == name_of(code)) return false;
   return true;
@@ -57,7 +61,8 @@ bool is_later_of_its_process(const StoredBundle& bundle,
 
 unsigned worth(const StoredBundle& bundle, std::span<const StoredBundle> bundles) noexcept {
   if (!bundle.is_memory) return 0;
-  return is_later_of_its_process(bundle, bundles) ? 1 : 2;
+  if (bundle.is_doubtful) return 1;
+  return is_later_of_its_process(bundle, bundles) ? 2 : 3;
 }
 
 // All bytes of a bundle; false when it holds a directory, which none of ours does.
@@ -86,8 +91,10 @@ bool describe(int dump_directory, const char* name, Workspace& work, StoredBundl
     out.process = hash_of(manifest_value(manifest, "process"));
     out.process_bundle =
         static_cast<std::uint32_t>(digits_of(manifest_value(manifest, "process_bundle")));
-    out.is_memory =
-        tells_of_memory(manifest_value(manifest, "verdict"), manifest_value(manifest, "reason"));
+    const std::string_view verdict = manifest_value(manifest, "verdict");
+    const std::string_view reason = manifest_value(manifest, "reason");
+    out.is_memory = tells_of_memory(verdict, reason);
+    out.is_doubtful = is_doubtful(verdict, reason);
     const std::string_view text{name};
     out.number = static_cast<std::uint32_t>(digits_of(text.substr(text.rfind('_') + 1)));
     Text{out.name}.add(text);

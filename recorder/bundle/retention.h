@@ -18,7 +18,8 @@ struct StoredBundle {
   std::uint64_t process;         // hash of its key
   std::uint32_t process_bundle;  // its number in the process, from 1
   std::uint32_t number;          // NNN of its name
-  bool is_memory;                // the verdict is that memory was short, or a kill
+  bool is_memory;                // the verdict is that memory was short, or a kill …
+  bool is_doubtful;              // … of which nobody knows the reason
   bool kept;                     // may not go: just written
   bool gone;
   char name[45];
@@ -29,8 +30,9 @@ struct Bounds {
   std::uint64_t bytes;
 };
 
-// Marks as `gone` what has to go, in the order of design: verdicts that are not memory, then later
-// bundles of a process whose first is there, then the oldest. Pure.
+// Marks as `gone` what has to go, in the order of design: verdicts that are not memory, kills of
+// which nobody knows the reason, then later bundles of a process whose first is there, then the
+// oldest. Pure.
 void choose_victims(std::span<StoredBundle> bundles, const Bounds&) noexcept;
 
 // Applies the bounds to a directory; `written` is the name just published. Under a lock that is

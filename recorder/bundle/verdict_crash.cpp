@@ -19,6 +19,7 @@ using session::TableId;
 using session::View;
 
 constexpr std::uint64_t kFollowsNs = 10'000'000'000;
+constexpr std::uint64_t kAtOnceNs = 1'000'000'000;           // later there are other NULLs, too
 constexpr std::uint64_t kNearNull = std::uint64_t{1} << 30;  // beyond it an address is no offset
 
 enum class Ruling : std::uint8_t { follows, sent, not_refused, too_late, served };
@@ -93,7 +94,9 @@ void judge(Verdict& verdict, const Crash& crash, const Failure& failure, Text& s
   if (is_null_dereference(crash, failure)) {
     verdict.code = VerdictCode::null_dereference;
     const std::string_view result = fails_with_minus_one(failure) ? "MAP_FAILED" : "NULL";
-    sentence.add("the program used the ").add(result).add(" it was given");
+    const bool at_once = crash.time_ns - crash.failure_time_ns <= kAtOnceNs;
+    sentence.add(at_once ? "the program used the " : "the program may have used the ");
+    sentence.add(result).add(" it was given");
     add_line(verdict, [&](Text& text) {
       text.add("the address is ").add(result).add(" plus less than what was asked for");
     });

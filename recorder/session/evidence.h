@@ -96,7 +96,7 @@ struct EndedChild {
   i32 wait_status;
   Atomic<u64> time_ns;  // of the wait; stored last; 0: none
 };
-inline constexpr u32 kEndedChildren = 8;
+inline constexpr u32 kEndedChildren = 64;  // as many workers may end together
 static_assert(sizeof(EndedChild) == 16);
 
 // A worker of the process that died of memory: what the worker's own bundle says of it. Filled in

@@ -7,6 +7,7 @@ import json
 import os
 import signal
 import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -108,14 +109,9 @@ def line_of(script: str, text: str) -> int:
     return next(number for number, line in enumerate(lines, 1) if text in line)
 
 
-def assert_parent_tells_worker(oomrec, run, where: str, others: tuple[str, ...] = ()) -> None:
-    """The parent's bundle says which worker, holding what, at which line; the worker's is there.
-
-    Bundles with the verdicts `others` are there as well.
-    """
+def assert_parent_tells_worker(oomrec, run, where: str) -> None:
+    """The parent's bundle says which worker, holding what, at which line; the worker's is there."""
     bundles = by_verdict(run)
-    for code in others:
-        bundles.pop(code)
     parent_bundle = bundles.pop("child_killed")
     ((code, worker_bundle),) = bundles.items()
     assert code in FATAL, bundles
@@ -180,10 +176,10 @@ def test_a_worker_of_a_fork_server(oomrec, recorded, victim, cgroup):
 @pytest.mark.needs_cgroup_write
 @pytest.mark.parametrize("way", WAYS)
 def test_a_worker_of_a_prefork_server(oomrec, recorded, victim, cgroup, way):
-    """Its sibling, which the master ended, is not taken for the reason."""
+    """Its sibling, which the master ended, is not taken for the reason, and is no news."""
     run = recorded(way, victim("loses_worker"), preexec_fn=spared_in(cgroup("96M")))
     assert run.exit_code == 1
-    assert_parent_tells_worker(oomrec, run, "grow", others=("killed_externally",))
+    assert_parent_tells_worker(oomrec, run, "grow")
 
 
 @pytest.mark.needs_cgroup_write
@@ -196,8 +192,7 @@ def test_the_parent_s_word_stands_for_the_launcher_s(oomrec, recorded, victim, c
     shown = [oomrec.json("show", bundle) for bundle in run.bundles()]
     (worker,) = (page for page in shown if page["outcome"] == "signal 9")
     assert "was killed by SIGKILL" in worker["verdict"]["summary"]
-    (sibling,) = (page for page in shown if page["outcome"] == "signal 15")
-    assert sibling["verdict"]["code"] == "killed_externally"
+    assert "signal 15" not in [page["outcome"] for page in shown]  # its sibling, of its parent's
     parents = [page for page in shown if page["verdict"]["code"] == "child_killed"]
     assert len(parents) == (worker["verdict"]["code"] == "killed_near_limit")
 
@@ -207,8 +202,7 @@ def test_the_parent_s_word_stands_for_the_launcher_s(oomrec, recorded, victim, c
 def test_a_parent_that_copes_is_not_told(recorded, victim, cgroup, way):
     run = recorded(way, victim("loses_worker"), "copes", preexec_fn=spared_in(cgroup("96M")))
     assert run.exit_code == 0
-    # The other is the sibling's. Of its end nobody can tell once the parent has ended well.
-    assert by_verdict(run).keys() - {"unknown", "killed_externally"} == {"cgroup_oom_kill"}
+    assert by_verdict(run).keys() == {"cgroup_oom_kill"}
 
 
 @pytest.mark.needs_cgroup_write
@@ -275,3 +269,26 @@ def offered_in(group):
         Path("/proc/self/oom_score_adj").write_text("1000")
 
     return enter
+
+
+POOL = """
+import multiprocessing
+def hold(number):
+    global held
+    held = bytearray(b"x" * (24 << 20))
+if __name__ == "__main__":
+    with multiprocessing.get_context("fork").Pool(12) as pool:
+        pool.map(hold, range(12), chunksize=1)
+"""
+
+
+@pytest.mark.parametrize("way", ["run", "bare"])
+def test_the_end_of_a_healthy_pool_is_no_news(oomrec, preload, tmp_path, way):
+    """Its workers end by the SIGTERM of their own parent."""
+    script = tmp_path / "pool.py"
+    script.write_text(POOL)
+    words = [sys.executable, script]
+    run = oomrec("run", "--", *words) if way == "run" else preload(*words)
+    assert run.exit_code == 0, str(run)
+    oomrec("recover")
+    assert run.bundles() == [] and oomrec.sessions_left() == [], str(run)

@@ -1,11 +1,15 @@
 #include "tools/bundles/family.h"
 
+#include <sys/wait.h>
+
+#include <csignal>
 #include <cstring>
 #include <memory>
 
 #include "recorder/session/places.h"
 #include "tools/bundles/bundles.h"
 #include "tools/bundles/own_file.h"
+#include "tools/error.h"
 
 namespace oomrec::tools {
 namespace {
@@ -66,6 +70,24 @@ Watched with_word_of_parent(Watched watched, const Header& child,
         parent.start_realtime_ns + (end->time_ns.load() - parent.start_monotonic_ns);
   });
   return watched;
+}
+
+bool was_dismissed(const Recording& worker, const std::vector<fs::path>& directories) {
+  bool dismissed = false;
+  for_each_recording(directories, [&](const fs::path& path, const Header& header) {
+    const EndedChild* const end =
+        is_parent(header, worker.header()) ? end_of(worker.header(), header) : nullptr;
+    if (end == nullptr || !WIFSIGNALED(end->wait_status) || WTERMSIG(end->wait_status) != SIGTERM)
+      return;
+    try {
+      const Recording parent{path};
+      dismissed |=
+          parent.text(parent.header().executable) == worker.text(worker.header().executable);
+    } catch (const Error&) {
+      return;  // gone meanwhile
+    }
+  });
+  return dismissed;
 }
 
 }  // namespace oomrec::tools

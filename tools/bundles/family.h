@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "recorder/session/layout.h"
+#include "tools/analysis/recording.h"
 #include "tools/deaths/watch.h"
 
 namespace oomrec::tools {
@@ -24,5 +25,9 @@ void for_each_recording(const std::vector<std::filesystem::path>& directories, c
 // was told when it waited for it.
 Watched with_word_of_parent(Watched watched, const session::Header& child,
                             const std::vector<std::filesystem::path>& directories);
+
+// Whether it is a worker that its recorded parent, of the same program, ended by SIGTERM: how a
+// pool ends.
+bool was_dismissed(const Recording& worker, const std::vector<std::filesystem::path>& directories);
 
 }  // namespace oomrec::tools

@@ -219,9 +219,9 @@ Recovered recover(const Session& orphan, const fs::path& only_into, const Watche
   session::Failure failure{};
   const bool refused = last_refusal(recording.view(), index, failure);
   const bool told = refused && is_told(failure);
-  const Ending ending = ending_of(
-      recording.view(),
-      with_word_of_parent(watched, recording.header(), {orphan.path.parent_path(), directory}));
+  const std::vector<fs::path> places{orphan.path.parent_path(), directory};
+  const Ending ending =
+      ending_of(recording.view(), with_word_of_parent(watched, recording.header(), places));
   const bool related = refused && (state_of(recording.view()) != State::running ||
                                    follows(recording.view(), ending, failure.last_ns));
 
@@ -248,9 +248,10 @@ Recovered recover(const Session& orphan, const fs::path& only_into, const Watche
   const bool lost = told && related && own.empty();  // its writer was killed as well
   const bool untold = lost || (refused && !told) || (crash_is_due(recording.view()) && !crash_told);
   const auto worker = fatal_worker(recording, ending, orphan.path.parent_path(), directory);
+  const bool by_memory = bundle::is_death_by_memory(ending.verdict);
   const bool worth_telling =
-      worker || (ending.killed && (recording.held_bytes() >= kWorthKeepingBytes ||
-                                   bundle::is_death_by_memory(ending.verdict)));
+      worker || (ending.killed && (by_memory || (recording.held_bytes() >= kWorthKeepingBytes &&
+                                                 !was_dismissed(recording, places))));
   if (untold || (worth_telling && !is_told_already)) {
     const Trigger trigger = lost && !crash_is_due(recording.view()) ? trigger_of(failure)
                                                                     : trigger_of(recording.view());

@@ -56,8 +56,10 @@ void recover_own(const std::vector<fs::path>& directories, const std::vector<fs:
     if (!options.quiet && !recovered.problem.empty()) remark(recovered.problem);
     if (options.quiet || recovered.what != Recovery::made) continue;
     const std::string path = printable(recovered.bundle.string());
-    const bool is_found = std::find(searched.begin(), searched.end(),
-                                    recovered.bundle.parent_path()) != searched.end();
+    // The program's own is the last and so the newest, which show finds by itself.
+    const bool is_found =
+        session.pid == pid && std::find(searched.begin(), searched.end(),
+                                        recovered.bundle.parent_path()) != searched.end();
     remark(
         fmt::format("bundle {}   read it with: oomrec show{}", path, is_found ? "" : " " + path));
   }

@@ -80,7 +80,7 @@ ProgramCgroup::ProgramCgroup(std::uint64_t bytes) : bytes_(bytes) {
   limit::read_cgroup(OutsideHooks::in_hook(), unused, place.get());
   v1_ = place->v1;
   std::string own = place->own;
-  if (own.empty()) fail("no memory cgroup is mounted", ENOENT);
+  if (own.empty() || access(own.c_str(), F_OK) != 0) fail("no memory cgroup is mounted", ENOENT);
   while (own.ends_with('/')) own.pop_back();
   if (!v1_) hand_down_memory(own);
   path_ = fmt::format("{}/oomrec-{}", own, getpid());

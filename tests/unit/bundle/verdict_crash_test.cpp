@@ -98,6 +98,13 @@ TEST_CASE("an address is the NULL's as far as the request went, and no further t
         (is_null ? VerdictCode::null_dereference : VerdictCode::crash_after_refusal));
 }
 
+TEST_CASE("some time after a refusal a NULL may be another") {
+  CrashedSession session;
+  session.crash().failure_time_ns = session.crash().time_ns - 1'000'000'001;
+  CHECK(session.verdict().code == VerdictCode::null_dereference);
+  CHECK(session.summary().ends_with("the program may have used the NULL it was given"));
+}
+
 TEST_CASE("mmap's failure is an address, too") {
   CrashedSession session;
   session.refusal->api = static_cast<std::uint16_t>(Api::mmap);

@@ -44,7 +44,8 @@ TEST_CASE("a child is kept with its status when a signal ended it that lack of m
 TEST_CASE("those that a parent ends after it has lost one do not push that one out") {
   const auto header = std::make_unique<Header>();
   remember_ended(*header, 101, SIGKILL, kSecond);
-  for (int i = 0; i < 50; ++i) remember_ended(*header, 200 + i, SIGTERM, 2 * kSecond);
+  for (unsigned i = 0; i < 2 * kEndedChildren; ++i)
+    remember_ended(*header, 200 + static_cast<int>(i), SIGTERM, 2 * kSecond);
   CHECK(pids_in(*header).size() == kEndedChildren);
   CHECK(pids_in(*header).front() == 101);
   SUBCASE("later ones do") {
