@@ -25,9 +25,9 @@ std::map<std::string, fs::path> latest_bundles(const fs::path& directory) {
   for (fs::directory_iterator at{directory, error}, end; !error && at != end; at.increment(error)) {
     if (at->path().filename().native().starts_with('.')) continue;
     const Json manifest = read_json(at->path() / "manifest.json");
-    std::pair found{text_of(manifest, "created_at_utc").value_or(""), at->path()};
+    const std::pair found{text_of(manifest, "created_at_utc").value_or(""), at->path()};
     if (const auto process = text_of(manifest, "process"))
-      latest[*process] = std::max(latest[*process], std::move(found));
+      latest[*process] = std::max(latest[*process], found);
   }
   std::map<std::string, fs::path> bundles;
   for (auto& [process, bundle] : latest) bundles[process] = bundle.second;
