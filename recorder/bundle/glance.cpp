@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstring>
 
 #include "recorder/bundle/system.h"
 #include "recorder/bundle/text.h"
@@ -90,6 +91,12 @@ std::uint64_t Glance::live_bytes(Space space) const noexcept {
     }
   }
   return static_cast<std::int64_t>(sum) < 0 ? 0 : sum;
+}
+
+bool counts_pids_alike(const session::Header& one, const session::Header& other) noexcept {
+  return one.pid_namespace == other.pid_namespace &&
+         std::memcmp(one.boot_id, other.boot_id, sizeof one.boot_id) == 0 &&
+         std::strncmp(one.host, other.host, sizeof one.host) == 0;
 }
 
 bool is_in_sight(const session::Header& header) noexcept {

@@ -41,6 +41,9 @@ class Glance {
   const session::Header* header_ = nullptr;
 };
 
+// Whether pids mean the same in both: one boot of one host, one pid namespace.
+bool counts_pids_alike(const session::Header&, const session::Header&) noexcept;
+
 // Whether the process of this header is in sight under its pid.
 bool is_in_sight(const session::Header&) noexcept;
 

@@ -86,7 +86,6 @@ class Processes {
   void write(JsonWriter&) noexcept;
 
  private:
-  bool is_akin(const Header&) const noexcept;
   bool may_look() noexcept;
   Kin* entry_of(const Header&) noexcept;
   void add_session(const char* file) noexcept;
@@ -114,13 +113,6 @@ class Processes {
 
 // --- Finding ------------------------------------------------------------------------------------
 
-// Whose pids mean the same as ours.
-bool Processes::is_akin(const Header& other) const noexcept {
-  return std::memcmp(other.boot_id, header_.boot_id, sizeof other.boot_id) == 0 &&
-         other.pid_namespace == header_.pid_namespace &&
-         std::strncmp(other.host, header_.host, sizeof other.host) == 0;
-}
-
 // At one more recording of this directory.
 bool Processes::may_look() noexcept {
   if (looked_at_ < kMostLookedAt) return ++looked_at_, true;
@@ -129,7 +121,7 @@ bool Processes::may_look() noexcept {
 
 // The process' own entry, made when it has none; null: its pid means nothing here.
 Kin* Processes::entry_of(const Header& header) noexcept {
-  if (!is_akin(header)) return nullptr;
+  if (!counts_pids_alike(header, header_)) return nullptr;
   const auto known = all_.first(known_);
   const auto found = std::find_if(known.begin(), known.end(), [&](const Kin& kin) {
     return kin.pid == header.pid && kin.start_ticks == header.start_ticks;

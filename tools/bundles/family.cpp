@@ -3,9 +3,9 @@
 #include <sys/wait.h>
 
 #include <csignal>
-#include <cstring>
 #include <memory>
 
+#include "recorder/bundle/glance.h"
 #include "recorder/session/places.h"
 #include "tools/bundles/bundles.h"
 #include "tools/bundles/own_file.h"
@@ -39,10 +39,8 @@ const EndedChild* end_of(const Header& child, const Header& parent) {
 }  // namespace
 
 bool is_parent(const Header& parent, const Header& child) {
-  return parent.pid == child.parent_pid && parent.pid_namespace == child.pid_namespace &&
-         std::memcmp(parent.boot_id, child.boot_id, sizeof child.boot_id) == 0 &&
-         std::strncmp(parent.host, child.host, sizeof child.host) == 0 &&
-         parent.start_ticks <= child.start_ticks;
+  return parent.pid == child.parent_pid && parent.start_ticks <= child.start_ticks &&
+         bundle::counts_pids_alike(parent, child);
 }
 
 void for_each_recording(const std::vector<fs::path>& directories, const Look& look) {
@@ -59,34 +57,46 @@ void for_each_recording(const std::vector<fs::path>& directories, const Look& lo
   }
 }
 
+namespace {
+
+// What the recorded parents of `child` were told when they waited for it.
+using Tell = std::function<void(const fs::path&, const Header& parent, const EndedChild&)>;
+void for_each_word(const Header& child, const std::vector<fs::path>& directories,
+                   const Tell& tell) {
+  for_each_recording(directories, [&](const fs::path& path, const Header& parent) {
+    const EndedChild* const end = is_parent(parent, child) ? end_of(child, parent) : nullptr;
+    if (end != nullptr) tell(path, parent, *end);
+  });
+}
+
+}  // namespace
+
 Watched with_word_of_parent(Watched watched, const Header& child,
                             const std::vector<fs::path>& directories) {
-  for_each_recording(directories, [&](const fs::path&, const Header& parent) {
-    const EndedChild* const end =
-        !watched.wait_status && is_parent(parent, child) ? end_of(child, parent) : nullptr;
-    if (end == nullptr) return;
-    watched.wait_status = end->wait_status;
-    watched.realtime_ns =
-        parent.start_realtime_ns + (end->time_ns.load() - parent.start_monotonic_ns);
-  });
+  if (watched.wait_status) return watched;
+  for_each_word(child, directories,
+                [&](const fs::path&, const Header& parent, const EndedChild& end) {
+                  if (watched.wait_status) return;
+                  watched.wait_status = end.wait_status;
+                  watched.realtime_ns =
+                      parent.start_realtime_ns + (end.time_ns.load() - parent.start_monotonic_ns);
+                });
   return watched;
 }
 
 bool was_dismissed(const Recording& worker, const std::vector<fs::path>& directories) {
   bool dismissed = false;
-  for_each_recording(directories, [&](const fs::path& path, const Header& header) {
-    const EndedChild* const end =
-        is_parent(header, worker.header()) ? end_of(worker.header(), header) : nullptr;
-    if (end == nullptr || !WIFSIGNALED(end->wait_status) || WTERMSIG(end->wait_status) != SIGTERM)
-      return;
-    try {
-      const Recording parent{path};
-      dismissed |=
-          parent.text(parent.header().executable) == worker.text(worker.header().executable);
-    } catch (const Error&) {
-      return;  // gone meanwhile
-    }
-  });
+  for_each_word(worker.header(), directories,
+                [&](const fs::path& path, const Header&, const EndedChild& end) {
+                  if (!WIFSIGNALED(end.wait_status) || WTERMSIG(end.wait_status) != SIGTERM) return;
+                  try {
+                    const Recording parent{path};
+                    dismissed |= parent.text(parent.header().executable) ==
+                                 worker.text(worker.header().executable);
+                  } catch (const Error&) {
+                    return;  // gone meanwhile
+                  }
+                });
   return dismissed;
 }
 

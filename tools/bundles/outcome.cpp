@@ -3,6 +3,7 @@
 #include <cstring>
 #include <ctime>
 
+#include "recorder/bundle/glance.h"
 #include "recorder/system/files.h"
 #include "tools/deaths/ending.h"
 #include "tools/text.h"
@@ -18,8 +19,7 @@ bool is_there(const session::Header& process) {
   std::uint8_t boot[16];
   const bool this_boot =
       system::boot_id(boot) && std::memcmp(boot, process.boot_id, sizeof boot) == 0;
-  return this_boot && process.start_ticks != 0 &&
-         system::start_ticks(process.pid) == process.start_ticks;
+  return this_boot && bundle::is_in_sight(process);
 }
 
 std::string end_by_later_bundles(const fs::path& bundle, const Json& manifest,

@@ -130,11 +130,13 @@ bool may_follow_from_a_child(const Ending& ending) {
 std::optional<ChildDeath> fatal_worker(const Recording& parent, const Ending& ending,
                                        const fs::path& sessions, const fs::path& bundles) {
   if (!may_follow_from_a_child(ending)) return std::nullopt;
+  const std::vector<Lost> lost_workers = lost_shortly_before(parent, ending);
+  if (lost_workers.empty()) return std::nullopt;
   const std::string program = parent.text(parent.header().executable);
   std::vector<fs::path> directories = dump_directories();
   directories.push_back(bundles.lexically_normal());
   directories.push_back(sessions);  // where those go that could be written nowhere else
-  for (const Lost& lost : lost_shortly_before(parent, ending)) {
+  for (const Lost& lost : lost_workers) {
     for (const fs::path& path : bundles_of(lost, parent.header(), sessions, directories)) {
       const VerdictCode code = verdict_in(read_json(path / "metadata.json"));
       if (bundle::fatal_to_parent(code).empty()) continue;
