@@ -43,6 +43,13 @@ bool Watch::rose_at_look() {
   return rose;
 }
 
+// Who is killed takes a while to end, the longer the more it held: a look may see the counter of a
+// kill that the next one would see the end of. Who ran on until then was not the one.
+void Watch::look() {
+  if (rose_at_last_) alone_ = false;
+  rose_at_last_ = rose_at_look();
+}
+
 void Watch::passed_on(int signal, pid_t sender) {
   passed_signal_ = signal;
   watched_.sender = sender;

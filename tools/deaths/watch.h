@@ -24,7 +24,7 @@ struct Watched {
   std::optional<std::uint64_t> system_kills_before;
   bool at_once = false;  // the counter rose within 1 s of the death
   bool alone = false;    // nobody but it and us was in the cgroup whenever we looked, and the
-                         // counter had not risen while it still ran
+                         // counter had not risen while it ran on
   bool others = false;   // somebody else's death was seen then
   Pressure pressure;     // when the death was noticed
 };
@@ -36,7 +36,7 @@ class Watch {
   Watch();
 
   void started(pid_t program) { program_ = program; }
-  void look() { alone_ = !rose_at_look() && alone_; }
+  void look();
   void passed_on(int signal, pid_t sender);
   void reaped_another();
 
@@ -56,7 +56,8 @@ class Watch {
   Counter cgroup_, system_;
   std::optional<std::vector<pid_t>> processes_;
   pid_t program_ = 0;
-  bool alone_ = true;  // at every look so far
+  bool alone_ = true;          // at every look so far
+  bool rose_at_last_ = false;  // the cgroup's counter
   std::uint64_t last_look_ns_ = 0;
   std::uint64_t last_reaped_ns_ = 0;
   int passed_signal_ = 0;
