@@ -1,0 +1,190 @@
+// The types of the HIP runtime's interface, as far as the library needs them: sizes, and the fields
+// that it reads. As shim/gpu/cuda_types.h does for CUDA.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "shim/gpu/array_bytes.h"
+
+namespace oomrec::shim::hip {
+
+using hipError_t = int;
+inline constexpr hipError_t hipSuccess = 0;
+inline constexpr hipError_t hipErrorOutOfMemory = 2;
+inline constexpr hipError_t hipErrorNoDevice = 100;
+
+using hipDevice_t = int;
+using hipDeviceptr_t = void*;
+
+using hipArray_t = struct hipArray*;
+using hipCtx_t = struct ihipCtx_t*;
+using hipEvent_t = struct ihipEvent_t*;
+using hipExternalMemory_t = void*;
+using hipFunction_t = struct ihipModuleSymbol_t*;
+using hipGraph_t = struct ihipGraph*;
+using hipGraphExec_t = struct hipGraphExec*;
+using hipGraphNode_t = struct hipGraphNode*;
+using hipMemGenericAllocationHandle_t = struct ihipMemGenericAllocationHandle*;
+using hipMemPool_t = struct ihipMemPoolHandle_t*;
+using hipMipmappedArray_t = struct hipMipmappedArray*;
+using hipModule_t = struct ihipModule_t*;
+using hipStream_t = struct ihipStream_t*;
+
+// Enumerations whose values do not matter here.
+using hipDriverEntryPointQueryResult = int;
+using hipDriverProcAddressQueryResult = int;
+using hipJitOption = int;
+using hipMemAllocationHandleType = int;
+using hipMemAllocationType = int;
+
+// Of these only pointers are passed on.
+struct hipGraphInstantiateParams;
+struct hipMemPoolPtrExportData;
+
+struct hipIpcMemHandle_t {
+  char reserved[64];
+};
+
+// ---- Where memory lives
+
+struct hipMemLocation {
+  int type;
+  int id;
+};
+inline constexpr int hipMemLocationTypeDevice = 1;
+
+// The device of a location; -1 for the host, and where there is none.
+constexpr hipDevice_t device_of(const hipMemLocation* location) noexcept {
+  return location != nullptr && location->type == hipMemLocationTypeDevice ? location->id : -1;
+}
+
+// As headers later than 5.2's declare it: in theirs the fields stand in another order.
+struct hipMemAllocationProp {
+  hipMemAllocationType type;
+  hipMemAllocationHandleType requestedHandleType;
+  hipMemLocation location;
+  void* win32HandleMetaData;
+  unsigned char allocFlags[4];
+};
+
+struct hipMemPoolProps {
+  hipMemAllocationType allocType;
+  hipMemAllocationHandleType handleTypes;
+  hipMemLocation location;
+  void* win32SecurityAttributes;
+  unsigned char reserved[64];
+};
+
+// ---- Memory of other interfaces: Vulkan, OpenGL, another process
+
+struct hipExternalMemoryHandleDesc {
+  int type;
+  void* handle[2];
+  unsigned long long size;
+  unsigned int flags;
+};
+
+struct hipExternalMemoryBufferDesc {
+  unsigned long long offset;
+  unsigned long long size;
+  unsigned int flags;
+};
+
+// ---- Pitched memory and arrays
+
+struct hipExtent {
+  std::size_t width;
+  std::size_t height;
+  std::size_t depth;
+};
+
+struct hipPitchedPtr {
+  void* ptr;
+  std::size_t pitch;
+  std::size_t xsize;
+  std::size_t ysize;
+};
+
+using hipArray_Format = int;
+
+struct HIP_ARRAY_DESCRIPTOR {
+  std::size_t Width;
+  std::size_t Height;
+  hipArray_Format Format;
+  unsigned int NumChannels;
+};
+
+struct HIP_ARRAY3D_DESCRIPTOR {
+  std::size_t Width;
+  std::size_t Height;
+  std::size_t Depth;
+  hipArray_Format Format;
+  unsigned int NumChannels;
+  unsigned int Flags;
+};
+
+struct hipChannelFormatDesc {
+  int x;  // bits
+  int y;
+  int z;
+  int w;
+  int f;
+};
+
+// Of an array, or of a mipmap with so many levels; 0 where the description is missing.
+template <typename Descriptor>
+constexpr std::size_t bytes_of(const Descriptor* array, unsigned levels = 1) noexcept {
+  if (array == nullptr) return 0;
+  gpu::ArrayShape shape{.width = array->Width, .height = array->Height};
+  if constexpr (requires { array->Depth; }) {
+    shape.depth = array->Depth;
+    shape.flags = array->Flags;
+  }
+  return gpu::array_bytes(
+      shape, gpu::element_bits(static_cast<unsigned>(array->Format), array->NumChannels), levels,
+      false);
+}
+
+// The same for the functions that are told the bits of each channel.
+constexpr std::size_t bytes_of(const hipChannelFormatDesc* element, hipExtent extent,
+                               unsigned flags, unsigned levels = 1) noexcept {
+  if (element == nullptr) return 0;
+  const auto bits = static_cast<std::size_t>(element->x + element->y + element->z + element->w);
+  return gpu::array_bytes({extent.width, extent.height, extent.depth, flags}, bits, levels, false);
+}
+
+// ---- Graphs
+
+struct hipMemAllocNodeParams {
+  hipMemPoolProps poolProps;
+  const void* accessDescs;
+  std::size_t accessDescCount;
+  std::size_t bytesize;
+  void* dptr;  // set by the call
+};
+
+struct hipMemFreeNodeParams {
+  void* dptr;
+};
+
+struct hipChildGraphNodeParams {
+  hipGraph_t graph;
+};
+
+struct hipGraphNodeParams {
+  int type;
+  int reserved0[3];
+  union {
+    long long reserved1[29];
+    hipMemAllocNodeParams alloc;
+    hipMemFreeNodeParams free;
+    hipChildGraphNodeParams graph;
+  };
+  long long reserved2;
+};
+inline constexpr int hipGraphNodeTypeGraph = 4;
+inline constexpr int hipGraphNodeTypeMemAlloc = 10;
+inline constexpr int hipGraphNodeTypeMemFree = 11;
+
+}  // namespace oomrec::shim::hip
