@@ -45,6 +45,59 @@ namespace oomrec {
   X(posix_memalign) X(valloc) X(pvalloc) X(operator_new) X(operator_delete) \
   X(mmap) X(munmap) X(mremap) X(mprotect) X(brk) X(sbrk) X(shmat) X(shmdt) \
   X(fork) X(pthread_create) X(dlopen) X(posix_spawn) X(inherited) X(request)
+
+// Those of GPU drivers (shim/gpu/), without the suffixes of their several versions: cuMemAlloc_v2
+// is cuMemAlloc.
+#define OOMREC_CUDA_APIS(X) \
+  X(cuCtxCreate) X(cuCtxDestroy) X(cuDevicePrimaryCtxRetain) X(cuDevicePrimaryCtxRelease) \
+  X(cuDevicePrimaryCtxReset) X(cuGreenCtxCreate) X(cuModuleLoad) X(cuModuleLoadData) \
+  X(cuModuleLoadDataEx) X(cuModuleLoadFatBinary) X(cuModuleGetFunction) X(cuLibraryLoadData) \
+  X(cuLibraryLoadFromFile) X(cuLibraryGetModule) X(cuKernelGetFunction) X(cuStreamCreate) \
+  X(cuStreamCreateWithPriority) X(cuEventCreate) X(cuGreenCtxStreamCreate) X(cuMemAlloc) \
+  X(cuMemAllocPitch) X(cuMemAllocManaged) X(cuMemFree) X(cuMemAllocHost) X(cuMemHostAlloc) \
+  X(cuMemFreeHost) X(cuMemHostRegister) X(cuMemHostUnregister) X(cuMemAllocAsync) \
+  X(cuMemAllocFromPoolAsync) X(cuMemFreeAsync) X(cuMemPoolCreate) \
+  X(cuMemPoolImportFromShareableHandle) X(cuMemPoolImportPointer) X(cuMemPoolTrimTo) \
+  X(cuMemPoolDestroy) X(cuDeviceGetDefaultMemPool) X(cuDeviceGetMemPool) X(cuDeviceSetMemPool) \
+  X(cuMemGetDefaultMemPool) X(cuMemGetMemPool) X(cuMemSetMemPool) X(cuMemCreate) \
+  X(cuMemImportFromShareableHandle) X(cuMemRetainAllocationHandle) X(cuMemRelease) \
+  X(cuMemAddressReserve) X(cuMemAddressFree) X(cuMemMap) X(cuMemUnmap) X(cuMemMapArrayAsync) \
+  X(cuMulticastCreate) X(cuMulticastBindMem) X(cuMulticastBindAddr) X(cuMulticastUnbind) \
+  X(cuArrayCreate) X(cuArray3DCreate) X(cuArrayDestroy) X(cuMipmappedArrayCreate) \
+  X(cuMipmappedArrayDestroy) X(cuIpcOpenMemHandle) X(cuIpcCloseMemHandle) \
+  X(cuImportExternalMemory) X(cuExternalMemoryGetMappedBuffer) \
+  X(cuExternalMemoryGetMappedMipmappedArray) X(cuDestroyExternalMemory) X(cuGraphCreate) \
+  X(cuGraphClone) X(cuGraphDestroy) X(cuGraphAddMemAllocNode) X(cuGraphAddMemFreeNode) \
+  X(cuGraphAddChildGraphNode) X(cuGraphInstantiate) X(cuGraphInstantiateWithFlags) \
+  X(cuGraphUpload) X(cuGraphLaunch) X(cuGraphExecDestroy) X(cuDeviceGraphMemTrim) \
+  X(cuGraphAddNode) X(cuGraphInstantiateWithParams) X(cuGetProcAddress)
+
+#define OOMREC_HIP_APIS(X) \
+  X(hipCtxCreate) X(hipDeviceReset) X(hipModuleLoad) X(hipModuleLoadData) X(hipModuleLoadDataEx) \
+  X(hipModuleLoadFatBinary) X(hipLibraryLoadData) X(hipLibraryLoadFromFile) X(hipStreamCreate) \
+  X(hipStreamCreateWithFlags) X(hipStreamCreateWithPriority) X(hipExtStreamCreateWithCUMask) \
+  X(hipEventCreate) X(hipEventCreateWithFlags) X(hipMalloc) X(hipExtMallocWithFlags) \
+  X(hipMallocPitch) X(hipMemAllocPitch) X(hipMalloc3D) X(hipMallocManaged) X(hipFree) \
+  X(hipMallocHost) X(hipMemAllocHost) X(hipHostMalloc) X(hipHostAlloc) X(hipFreeHost) \
+  X(hipHostFree) X(hipHostRegister) X(hipHostUnregister) X(hipExtHostAlloc) X(hipMallocAsync) \
+  X(hipMallocFromPoolAsync) X(hipFreeAsync) X(hipMemPoolCreate) \
+  X(hipMemPoolImportFromShareableHandle) X(hipMemPoolImportPointer) X(hipMemPoolTrimTo) \
+  X(hipMemPoolDestroy) X(hipDeviceGetDefaultMemPool) X(hipDeviceGetMemPool) X(hipDeviceSetMemPool) \
+  X(hipMemGetDefaultMemPool) X(hipMemGetMemPool) X(hipMemSetMemPool) X(hipMemCreate) \
+  X(hipMemImportFromShareableHandle) X(hipMemRetainAllocationHandle) X(hipMemRelease) \
+  X(hipMemAddressReserve) X(hipMemAddressFree) X(hipMemMap) X(hipMemUnmap) X(hipMallocArray) \
+  X(hipMalloc3DArray) X(hipArrayCreate) X(hipArray3DCreate) X(hipFreeArray) X(hipArrayDestroy) \
+  X(hipMallocMipmappedArray) X(hipMipmappedArrayCreate) X(hipFreeMipmappedArray) \
+  X(hipMipmappedArrayDestroy) X(hipIpcOpenMemHandle) X(hipIpcCloseMemHandle) \
+  X(hipImportExternalMemory) X(hipExternalMemoryGetMappedBuffer) X(hipDestroyExternalMemory) \
+  X(hipExternalMemoryGetMappedMipmappedArray) X(hipGraphCreate) X(hipGraphClone) \
+  X(hipGraphDestroy) X(hipGraphAddChildGraphNode) X(hipGraphInstantiate) \
+  X(hipGraphInstantiateWithFlags) X(hipGraphLaunch) X(hipGraphExecDestroy) \
+  X(hipGraphAddMemAllocNode) X(hipGraphAddMemFreeNode) X(hipDrvGraphAddMemFreeNode) \
+  X(hipGraphAddNode) X(hipGraphInstantiateWithParams) X(hipGraphUpload) X(hipDeviceGraphMemTrim) \
+  X(hipGetProcAddress) X(hipGetDriverEntryPoint)
+
+#define OOMREC_GPU_APIS(X) OOMREC_CUDA_APIS(X) OOMREC_HIP_APIS(X)
 // clang-format on
 
 #define X(name) name,
@@ -55,7 +108,7 @@ enum class OutcomeKind : std::uint8_t { OOMREC_OUTCOMES(X) };
 enum class VerdictCode : std::uint8_t { OOMREC_VERDICTS(X) };
 enum class LimitKind : std::uint8_t { OOMREC_LIMIT_KINDS(X) };
 enum class Mode : std::uint8_t { OOMREC_MODES(X) };
-enum class Api : std::uint16_t { OOMREC_APIS(X) };
+enum class Api : std::uint16_t { OOMREC_APIS(X) OOMREC_GPU_APIS(X) };
 #undef X
 
 #define X(name) std::string_view{#name},
@@ -66,7 +119,8 @@ inline constexpr auto kOutcomeNames = std::to_array<std::string_view>({OOMREC_OU
 inline constexpr auto kVerdictNames = std::to_array<std::string_view>({OOMREC_VERDICTS(X)});
 inline constexpr auto kLimitKindNames = std::to_array<std::string_view>({OOMREC_LIMIT_KINDS(X)});
 inline constexpr auto kModeNames = std::to_array<std::string_view>({OOMREC_MODES(X)});
-inline constexpr auto kApiNames = std::to_array<std::string_view>({OOMREC_APIS(X)});
+inline constexpr auto kApiNames =
+    std::to_array<std::string_view>({OOMREC_APIS(X) OOMREC_GPU_APIS(X)});
 #undef X
 
 // The printed word of an enumerator; "unknown" for a value of a newer recording or a forged one.
@@ -95,5 +149,8 @@ constexpr bool counts_things(LimitKind kind) noexcept {
 
 inline constexpr std::size_t kSpaceCount = kSpaceNames.size();
 inline constexpr std::size_t kApiCount = kApiNames.size();
+#define X(name) +1
+inline constexpr std::size_t kHostApiCount = 0 OOMREC_APIS(X);
+#undef X
 
 }  // namespace oomrec

@@ -157,7 +157,7 @@ struct Tally {
 inline constexpr u32 kSizeBuckets = 48;
 inline constexpr u32 kLaneApis = 48;
 inline constexpr u32 kLaneSpaces = 12;
-static_assert(kApiCount <= kLaneApis && kSpaceCount <= kLaneSpaces);
+static_assert(kHostApiCount <= kLaneApis && kSpaceCount <= kLaneSpaces);
 
 // What one thread at a time writes to: counters and the ring of its latest events. A new thread
 // takes over the lane of a dead one and goes on counting where that one stopped.

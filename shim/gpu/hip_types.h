@@ -21,10 +21,10 @@ using hipArray_t = struct hipArray*;
 using hipCtx_t = struct ihipCtx_t*;
 using hipEvent_t = struct ihipEvent_t*;
 using hipExternalMemory_t = void*;
-using hipFunction_t = struct ihipModuleSymbol_t*;
 using hipGraph_t = struct ihipGraph*;
 using hipGraphExec_t = struct hipGraphExec*;
 using hipGraphNode_t = struct hipGraphNode*;
+using hipLibrary_t = struct ihipLibrary_t*;
 using hipMemGenericAllocationHandle_t = struct ihipMemGenericAllocationHandle*;
 using hipMemPool_t = struct ihipMemPoolHandle_t*;
 using hipMipmappedArray_t = struct hipMipmappedArray*;
@@ -35,10 +35,12 @@ using hipStream_t = struct ihipStream_t*;
 using hipDriverEntryPointQueryResult = int;
 using hipDriverProcAddressQueryResult = int;
 using hipJitOption = int;
+using hipLibraryOption = int;
 using hipMemAllocationHandleType = int;
 using hipMemAllocationType = int;
 
 // Of these only pointers are passed on.
+struct hipExternalMemoryMipmappedArrayDesc;
 struct hipGraphInstantiateParams;
 struct hipMemPoolPtrExportData;
 

@@ -40,7 +40,7 @@ Telling telling_of(const Place& place, const Places& places) {
 
 void add_sizes_and_apis(const Recording& recording, Statistics& statistics) {
   std::array<SizeBucket, session::kSizeBuckets> sizes{};
-  std::array<ApiFigures, kApiCount> apis{};
+  std::array<ApiFigures, kHostApiCount> apis{};
   session::Lane lane{};
   for (std::uint64_t i = 1; i < recording.view().count(TableId::lanes); ++i) {
     if (!recording.view().read(TableId::lanes, i, lane)) continue;
