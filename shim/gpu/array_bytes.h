@@ -48,18 +48,19 @@ constexpr std::size_t element_bits(unsigned format, std::size_t channels) noexce
   // clang-format on
 }
 
+// Stored as blocks of 4 × 4 elements.
 constexpr bool is_block_compressed(unsigned format) noexcept {
   return format >= 0x91 && format <= 0x9e;
 }
 
 // One level of a mipmap, or an array.
 constexpr std::size_t level_bytes(ArrayShape shape, std::size_t bits, bool compressed) noexcept {
-  const auto whole = [compressed](std::size_t n) {
-    const std::size_t elements = n == 0 ? 1 : n;
-    return compressed ? (elements + 3) / 4 * 4 : elements;  // blocks of 4 × 4
+  const auto units = [compressed](std::size_t n) {
+    if (n == 0) return std::size_t{1};
+    return compressed ? n / 4 + (n % 4 != 0) : n;
   };
-  std::size_t total = bits;
-  for (const std::size_t n : {whole(shape.width), whole(shape.height), shape.depth}) {
+  std::size_t total = compressed ? 4 * 4 * bits : bits;
+  for (const std::size_t n : {units(shape.width), units(shape.height), shape.depth}) {
     if (n != 0 && __builtin_mul_overflow(total, n, &total)) {
       return std::numeric_limits<std::size_t>::max();
     }

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <initializer_list>
 
 #include "shim/gpu/array_bytes.h"
 
@@ -152,7 +153,10 @@ constexpr std::size_t bytes_of(const Descriptor* array, unsigned levels = 1) noe
 constexpr std::size_t bytes_of(const hipChannelFormatDesc* element, hipExtent extent,
                                unsigned flags, unsigned levels = 1) noexcept {
   if (element == nullptr) return 0;
-  const auto bits = static_cast<std::size_t>(element->x + element->y + element->z + element->w);
+  std::size_t bits = 0;
+  for (const int channel : {element->x, element->y, element->z, element->w}) {
+    bits += static_cast<std::size_t>(channel);
+  }
   return gpu::array_bytes({extent.width, extent.height, extent.depth, flags}, bits, levels, false);
 }
 

@@ -1,0 +1,223 @@
+// The tables of GPU functions: complete, without doubles, and each under its base name.
+#define DOCTEST_CONFIG_IMPLEMENT_WITH_MAIN
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <array>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "recorder/vocabulary.h"
+#include "shim/gpu/cuda_functions.h"
+#include "shim/gpu/hip_functions.h"
+
+using oomrec::Api;
+
+namespace {
+
+struct Row {
+  std::string_view name;
+  Api api;
+};
+#define X(name, api, parameters, arguments, action) Row{#name, Api::api},
+constexpr auto kCuda = std::to_array<Row>({OOMREC_CUDA_FUNCTIONS(X)});
+constexpr auto kHip = std::to_array<Row>({OOMREC_HIP_FUNCTIONS(X)});
+#undef X
+
+#define X(name) Api::name,
+constexpr auto kCudaApis = std::to_array<Api>({OOMREC_CUDA_APIS(X)});
+constexpr auto kHipApis = std::to_array<Api>({OOMREC_HIP_APIS(X)});
+#undef X
+
+// What allocates, maps, frees or looks up, by the vendors' documentation. Rows that are there only
+// because they may be refused are not listed.
+constexpr auto kCudaNames = std::to_array<std::string_view>({
+    "cuMemAlloc",
+    "cuMemAlloc_v2",
+    "cuMemAllocPitch",
+    "cuMemAllocPitch_v2",
+    "cuMemAllocManaged",
+    "cuMemFree",
+    "cuMemFree_v2",
+    "cuMemAllocHost",
+    "cuMemAllocHost_v2",
+    "cuMemHostAlloc",
+    "cuMemFreeHost",
+    "cuMemHostRegister",
+    "cuMemHostRegister_v2",
+    "cuMemHostUnregister",
+    "cuMemAllocAsync",
+    "cuMemAllocAsync_ptsz",
+    "cuMemAllocFromPoolAsync",
+    "cuMemAllocFromPoolAsync_ptsz",
+    "cuMemFreeAsync",
+    "cuMemFreeAsync_ptsz",
+    "cuMemPoolCreate",
+    "cuMemPoolImportFromShareableHandle",
+    "cuMemPoolDestroy",
+    "cuMemPoolTrimTo",
+    "cuMemPoolImportPointer",
+    "cuMemCreate",
+    "cuMemImportFromShareableHandle",
+    "cuMemRetainAllocationHandle",
+    "cuMemRelease",
+    "cuMemAddressReserve",
+    "cuMemAddressFree",
+    "cuMemMap",
+    "cuMemUnmap",
+    "cuMemMapArrayAsync",
+    "cuMemMapArrayAsync_ptsz",
+    "cuArrayCreate",
+    "cuArrayCreate_v2",
+    "cuArray3DCreate",
+    "cuArray3DCreate_v2",
+    "cuArrayDestroy",
+    "cuMipmappedArrayCreate",
+    "cuMipmappedArrayDestroy",
+    "cuMulticastCreate",
+    "cuMulticastBindMem",
+    "cuMulticastBindAddr",
+    "cuMulticastUnbind",
+    "cuIpcOpenMemHandle",
+    "cuIpcOpenMemHandle_v2",
+    "cuIpcCloseMemHandle",
+    "cuImportExternalMemory",
+    "cuExternalMemoryGetMappedBuffer",
+    "cuExternalMemoryGetMappedMipmappedArray",
+    "cuDestroyExternalMemory",
+    "cuGraphAddMemAllocNode",
+    "cuGraphAddNode",
+    "cuGraphAddNode_v2",
+    "cuGraphAddMemFreeNode",
+    "cuDeviceGraphMemTrim",
+    "cuCtxDestroy",
+    "cuCtxDestroy_v2",
+    "cuDevicePrimaryCtxReset",
+    "cuDevicePrimaryCtxReset_v2",
+    "cuDevicePrimaryCtxRelease",
+    "cuDevicePrimaryCtxRelease_v2",
+    "cuGetProcAddress",
+    "cuGetProcAddress_v2",
+});
+constexpr auto kHipNames = std::to_array<std::string_view>({
+    "hipMalloc",
+    "hipExtMallocWithFlags",
+    "hipMallocManaged",
+    "hipMallocPitch",
+    "hipMemAllocPitch",
+    "hipMalloc3D",
+    "hipMallocHost",
+    "hipMemAllocHost",
+    "hipHostMalloc",
+    "hipHostAlloc",
+    "hipHostRegister",
+    "hipMallocArray",
+    "hipMalloc3DArray",
+    "hipArrayCreate",
+    "hipArray3DCreate",
+    "hipMallocMipmappedArray",
+    "hipMipmappedArrayCreate",
+    "hipIpcOpenMemHandle",
+    "hipImportExternalMemory",
+    "hipMallocAsync",
+    "hipMallocFromPoolAsync",
+    "hipMemCreate",
+    "hipMemMap",
+    "hipMemAddressReserve",
+    "hipMemImportFromShareableHandle",
+    "hipMemRetainAllocationHandle",
+    "hipMemPoolCreate",
+    "hipGraphAddMemAllocNode",
+    "hipExtHostAlloc",
+    "hipFree",
+    "hipFreeHost",
+    "hipHostFree",
+    "hipHostUnregister",
+    "hipFreeArray",
+    "hipArrayDestroy",
+    "hipFreeMipmappedArray",
+    "hipMipmappedArrayDestroy",
+    "hipIpcCloseMemHandle",
+    "hipFreeAsync",
+    "hipMemRelease",
+    "hipMemUnmap",
+    "hipMemAddressFree",
+    "hipMemPoolDestroy",
+    "hipMemPoolTrimTo",
+    "hipGraphAddMemFreeNode",
+    "hipGetProcAddress",
+});
+
+std::vector<std::string_view> names_of(const auto& rows) {
+  std::vector<std::string_view> names;
+  for (const Row& row : rows) names.push_back(row.name);
+  return names;
+}
+
+bool contains(const auto& things, const auto& thing) {
+  return std::find(std::begin(things), std::end(things), thing) != std::end(things);
+}
+
+void check_complete(const auto& rows, const auto& wanted) {
+  const std::vector<std::string_view> names = names_of(rows);
+  std::size_t rounds = 0;
+  for (const std::string_view name : wanted) {
+    CHECK_MESSAGE(contains(names, name), std::string{name} << " is not in the table");
+    ++rounds;
+  }
+  CHECK(rounds == wanted.size());
+}
+
+void check_unique(const auto& rows) {
+  std::vector<std::string_view> names = names_of(rows);
+  std::sort(names.begin(), names.end());
+  const auto twice = std::adjacent_find(names.begin(), names.end());
+  CHECK_MESSAGE(twice == names.end(), names.size()
+                                          << " rows; twice: "
+                                          << std::string{twice == names.end() ? "" : *twice});
+}
+
+// What an exported name has behind its base name: a version, a stream of the thread's own.
+bool is_suffix(std::string_view text) {
+  for (const std::string_view suffix : {"_v2", "_v3", "_v4"})
+    if (text.starts_with(suffix)) text.remove_prefix(suffix.size());
+  return text.empty() || text == "_ptsz" || text == "_spt";
+}
+
+void check_apis(const auto& rows, const auto& apis) {
+  for (const Row& row : rows) {
+    const std::string_view base = oomrec::name_of(row.api);
+    const bool fits = row.name.starts_with(base) && is_suffix(row.name.substr(base.size()));
+    CHECK_MESSAGE(fits, std::string{row.name} << " is counted as " << std::string{base});
+    CHECK_MESSAGE(contains(apis, row.api), std::string{base} << " is another vendor's");
+  }
+  for (const Api api : apis) {
+    const bool used =
+        std::any_of(rows.begin(), rows.end(), [api](const Row& row) { return row.api == api; });
+    CHECK_MESSAGE(used, std::string{oomrec::name_of(api)} << " has no function");
+  }
+}
+
+}  // namespace
+
+TEST_CASE("every function that allocates or frees is there") {
+  check_complete(kCuda, kCudaNames);
+  check_complete(kHip, kHipNames);
+}
+
+TEST_CASE("no function stands there twice") {
+  check_unique(kCuda);
+  check_unique(kHip);
+}
+
+TEST_CASE("functions are counted under their base names, and every base name has one") {
+  check_apis(kCuda, kCudaApis);
+  check_apis(kHip, kHipApis);
+}
+
+TEST_CASE("the host's functions keep their numbers, which stand in recordings") {
+  CHECK(oomrec::kHostApiCount + kCudaApis.size() + kHipApis.size() == oomrec::kApiCount);
+  CHECK(static_cast<std::size_t>(Api::request) == oomrec::kHostApiCount - 1);
+  CHECK(static_cast<std::size_t>(kCudaApis.front()) == oomrec::kHostApiCount);
+}
