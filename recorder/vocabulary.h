@@ -124,7 +124,7 @@ inline constexpr auto kApiNames =
 #undef X
 
 // The printed word of an enumerator; "unknown" for a value of a newer recording or a forged one.
-constexpr std::string_view name_of(auto names, auto value) noexcept {
+constexpr std::string_view name_of(const auto& names, auto value) noexcept {
   const auto index = static_cast<std::size_t>(value);
   return index < names.size() ? names[index] : std::string_view{"unknown"};
 }
