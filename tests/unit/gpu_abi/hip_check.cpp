@@ -91,10 +91,10 @@ static_assert(oomrec::shim::gpu::kArrayCubemap == hipArrayCubemap);
 #define X(format, bits) static_assert(element_bits(HIP_AD_FORMAT_##format, 3) == bits);
 X(UNSIGNED_INT8, 24)
 X(UNSIGNED_INT16, 48)
-X(UNSIGNED_INT32, 96) X(SIGNED_INT8, 24) X(SIGNED_INT16, 48) X(SIGNED_INT32, 96) X(HALF, 48)
-    X(FLOAT, 96)
+X(UNSIGNED_INT32, 96)
+X(SIGNED_INT8, 24) X(SIGNED_INT16, 48) X(SIGNED_INT32, 96) X(HALF, 48) X(FLOAT, 96)
 #undef X
 
-        int main() {
+    int main() {
   std::printf("as in the headers of HIP %d.%d\n", HIP_VERSION_MAJOR, HIP_VERSION_MINOR);
 }
