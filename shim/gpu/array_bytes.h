@@ -22,9 +22,8 @@ inline constexpr unsigned kArrayCubemap = 0x04;
 inline constexpr unsigned kArraySparse = 0x40;           // is given memory later, in pieces
 inline constexpr unsigned kArrayDeferredMapping = 0x80;  // the same, in one piece
 
-// The formats of CUarray_format; hipArray_Format has the first eight, with the same values. A
-// format that is not known counts as 32 bits: a recording with a guess is of more use than one with
-// 0.
+// The formats of CUarray_format; hipArray_Format has the first eight, with the same values. One
+// that is not known counts as 32 bits: a guess is of more use in a recording than 0.
 constexpr std::size_t element_bits(unsigned format, std::size_t channels) noexcept {
   // clang-format off
   switch (format) {

@@ -92,7 +92,8 @@ static_assert(oomrec::shim::gpu::kArrayCubemap == hipArrayCubemap);
 X(UNSIGNED_INT8, 24)
 X(UNSIGNED_INT16, 48)
 X(UNSIGNED_INT32, 96)
-X(SIGNED_INT8, 24) X(SIGNED_INT16, 48) X(SIGNED_INT32, 96) X(HALF, 48) X(FLOAT, 96)
+X(SIGNED_INT8, 24)
+X(SIGNED_INT16, 48) X(SIGNED_INT32, 96) X(HALF, 48) X(FLOAT, 96)
 #undef X
 
     int main() {
