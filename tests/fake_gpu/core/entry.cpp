@@ -1,0 +1,75 @@
+#include "tests/fake_gpu/core/entry.h"
+
+#include <pthread.h>
+#include <unistd.h>
+
+#include <cstdlib>
+
+#include "tests/fake_gpu/core/contexts.h"
+#include "tests/fake_gpu/core/devices.h"
+#include "tests/fake_gpu/core/result.h"
+#include "tests/fake_gpu/core/rules.h"
+
+namespace fake_gpu {
+namespace {
+
+pthread_mutex_t g_lock = PTHREAD_MUTEX_INITIALIZER;
+bool g_started = false;
+thread_local bool t_inside = false;
+
+void enter() {
+  if (t_inside) {  // a driver would hang here; a test had better hear of it
+    static const char kMessage[] = "fake_gpu: called by a thread that is inside the driver\n";
+    [[maybe_unused]] const auto written = write(STDERR_FILENO, kMessage, sizeof kMessage - 1);
+    std::abort();
+  }
+  pthread_mutex_lock(&g_lock);
+  t_inside = true;
+}
+
+void leave() {
+  t_inside = false;
+  pthread_mutex_unlock(&g_lock);
+}
+
+// A driver does not survive fork.
+void forget() {
+  g_lock = PTHREAD_MUTEX_INITIALIZER;
+  g_started = false;
+  t_inside = false;
+}
+
+int check_ready(Needs needs) {
+  if (needs != Needs::nothing && !g_started) return not_initialized;
+  return needs == Needs::context ? check_current() : int{success};
+}
+
+int make_ready(Needs needs) {
+  if (needs == Needs::nothing) return success;
+  if (device_count() == 0) return no_device;
+  return needs == Needs::context ? use_primary(thread_device()) : int{success};
+}
+
+}  // namespace
+
+Entry::Entry(Function& function, Needs needs) {
+  function.calls.fetch_add(1, std::memory_order_relaxed);
+  delay(function);
+  enter();
+  void* volatile note = std::malloc(24);
+  std::free(note);
+  refusal_ = vendor.implicit_contexts ? make_ready(needs) : check_ready(needs);
+  if (refusal_ == success) refusal_ = refusal_by_rule(function);
+}
+
+Entry::~Entry() { leave(); }
+
+Outside::Outside() { leave(); }
+Outside::~Outside() { enter(); }
+
+void start() {
+  static const int registered = pthread_atfork(nullptr, nullptr, forget);
+  g_started = registered == 0;
+}
+
+}  // namespace fake_gpu

@@ -1,0 +1,53 @@
+// Address space by the system call instruction itself: a recorder that interposes libc's mmap or
+// syscall does not see what the fake takes, as it would not see the memory of a real device.
+#pragma once
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+
+#include <cstddef>
+
+namespace fake_gpu {
+
+using Address = unsigned long long;
+
+inline long raw_call(long number, long a, long b = 0, long c = 0, long d = 0, long e = 0,
+                     long f = 0) {
+  long result = number;
+  register long r10 asm("r10") = d;
+  register long r8 asm("r8") = e;
+  register long r9 asm("r9") = f;
+  asm volatile("syscall"
+               : "+a"(result)
+               : "D"(a), "S"(b), "d"(c), "r"(r10), "r"(r8), "r"(r9)
+               : "rcx", "r11", "memory");
+  return result;
+}
+
+enum class Where { anywhere, below_2g };  // the first ABI's addresses have 32 bits
+
+// Pages that cost nothing until they are touched; 0 where there is no room. protection: PROT_*.
+inline Address take_pages(std::size_t bytes, int protection, Where where = Where::anywhere) {
+  const int low = where == Where::below_2g ? MAP_32BIT : 0;
+  const long taken = raw_call(SYS_mmap, 0, static_cast<long>(bytes), protection,
+                              MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | low, -1, 0);
+  return taken < 0 && taken > -4096 ? 0 : static_cast<Address>(taken);
+}
+
+inline void give_back_pages(Address address, std::size_t bytes) {
+  raw_call(SYS_munmap, static_cast<long>(address), static_cast<long>(bytes));
+}
+
+// Pages of a reservation come and go with what is mapped there.
+inline void open_pages(Address address, std::size_t bytes) {
+  raw_call(SYS_mprotect, static_cast<long>(address), static_cast<long>(bytes),
+           PROT_READ | PROT_WRITE);
+}
+
+inline void close_pages(Address address, std::size_t bytes) {
+  raw_call(SYS_madvise, static_cast<long>(address), static_cast<long>(bytes), MADV_DONTNEED);
+  raw_call(SYS_mprotect, static_cast<long>(address), static_cast<long>(bytes), PROT_NONE);
+}
+
+}  // namespace fake_gpu
