@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstdlib>
 
-#include "tests/fake_gpu/core/rules.h"
+#include "tests/fake_gpu/core/size.h"
 #include "tests/fake_gpu/core/uuid.h"
 
 namespace fake_gpu {

@@ -16,6 +16,7 @@ namespace {
 pthread_mutex_t g_lock = PTHREAD_MUTEX_INITIALIZER;
 bool g_started = false;
 thread_local bool t_inside = false;
+thread_local int t_failure = 0;
 
 void enter() {
   if (t_inside) {  // a driver would hang here; a test had better hear of it
@@ -66,6 +67,14 @@ Entry::~Entry() { leave(); }
 
 Outside::Outside() { leave(); }
 Outside::~Outside() { enter(); }
+
+int note(int result) {
+  if (result != success) t_failure = result;
+  return result;
+}
+
+int last_failure() { return t_failure; }
+void forget_failure() { t_failure = success; }
 
 void start() {
   static const int registered = pthread_atfork(nullptr, nullptr, forget);

@@ -45,6 +45,11 @@ class Outside {
   Outside(const Outside&) = delete;
 };
 
+// Every result passes here: HIP tells the thread's last failure when asked.
+int note(int result);
+int last_failure();
+void forget_failure();
+
 // cuInit; a child of fork has to start anew.
 void start();
 

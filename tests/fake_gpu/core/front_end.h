@@ -67,11 +67,11 @@ inline int put_token(void** out) {
 
 // The work is done by a local function, of which the exported name is an alias: the address that a
 // look-up gives is the fake's own, although a recorder interposes the name.
-#define FAKE_GPU_DEFINE(name, since, needs, parameters, ...)                             \
-  static int real_##name parameters {                                                    \
-    const Entry entry(g_functions[row_##name], needs);                                   \
-    return entry.refusal() != success ? entry.refusal() : static_cast<int>(__VA_ARGS__); \
-  }                                                                                      \
+#define FAKE_GPU_DEFINE(name, since, needs, parameters, ...)                                   \
+  static int real_##name parameters {                                                          \
+    const Entry entry(g_functions[row_##name], needs);                                         \
+    return note(entry.refusal() != success ? entry.refusal() : static_cast<int>(__VA_ARGS__)); \
+  }                                                                                            \
   __attribute__((alias("real_" #name), visibility("default"))) int name parameters;
 
 #define FAKE_GPU_FRONT_END(ROWS)                             \

@@ -21,7 +21,7 @@ struct Form {
 };
 
 Form form_of(std::string_view name) {
-  const bool per_thread = cut(name, "_ptsz") || cut(name, "_ptds");
+  const bool per_thread = cut(name, "_ptsz") || cut(name, "_ptds") || cut(name, "_spt");
   cut(name, "_v2") || cut(name, "_v3") || cut(name, "_v4");
   return {name, per_thread};
 }

@@ -2,38 +2,38 @@
 
 namespace fake_gpu {
 
-const char* name_of(int result) {
+const char* text_of(int result) {
   switch (result) {
     case success:
-      return "SUCCESS";
+      return "success";
     case invalid_value:
-      return "INVALID_VALUE";
+      return "invalid value";
     case out_of_memory:
-      return "OUT_OF_MEMORY";
+      return "out of memory";
     case not_initialized:
-      return "NOT_INITIALIZED";
+      return "not initialized";
     case no_device:
-      return "NO_DEVICE";
+      return "no device";
     case invalid_device:
-      return "INVALID_DEVICE";
+      return "invalid device";
     case invalid_context:
-      return "INVALID_CONTEXT";
+      return "invalid context";
     case invalid_handle:
-      return "INVALID_HANDLE";
+      return "invalid handle";
     case not_found:
-      return "NOT_FOUND";
+      return "not found";
     case context_is_destroyed:
-      return "CONTEXT_IS_DESTROYED";
+      return "context is destroyed";
     case already_registered:
-      return "HOST_MEMORY_ALREADY_REGISTERED";
+      return "host memory already registered";
     case not_registered:
-      return "HOST_MEMORY_NOT_REGISTERED";
+      return "host memory not registered";
     case not_supported:
-      return "NOT_SUPPORTED";
+      return "not supported";
     case capture_unsupported:
-      return "STREAM_CAPTURE_UNSUPPORTED";
+      return "stream capture unsupported";
     case illegal_state:
-      return "ILLEGAL_STATE";
+      return "illegal state";
   }
   return nullptr;
 }

@@ -21,7 +21,7 @@ enum Result : int {
   illegal_state = 401,
 };
 
-// The name of a result without the front end's prefix, such as OUT_OF_MEMORY; null if unknown.
-const char* name_of(int result);
+// In words, such as "out of memory"; null if unknown. The front ends' names are made of these.
+const char* text_of(int result);
 
 }  // namespace fake_gpu

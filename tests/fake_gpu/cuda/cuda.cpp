@@ -1,6 +1,7 @@
 // The fake libcuda.so.1: the driver's functions, as thin rows above the core.
 #include "shim/gpu/cuda_functions.h"
 
+#include <cctype>
 #include <cstdio>
 
 #include "tests/fake_gpu/core/uuid.h"
@@ -40,16 +41,23 @@ int allocate_managed_memory(CUdeviceptr* out, std::size_t bytes) {
   return cuMemAlloc_v2(out, bytes);
 }
 
-int error_name(int error, const char** name) {
-  static thread_local char t_name[64];
-  const char* const known = name_of(error);
-  if (name == nullptr || known == nullptr) return invalid_value;
-  std::snprintf(t_name, sizeof t_name, error == success ? "CUDA_%s" : "CUDA_ERROR_%s", known);
-  *name = t_name;
+int error_text(int error, const char** text) {
+  if (text == nullptr || text_of(error) == nullptr) return invalid_value;
+  *text = text_of(error);
   return success;
 }
 
-int error_text(int error, const char** text) { return error_name(error, text); }
+// "out of memory" is CUDA_ERROR_OUT_OF_MEMORY. Valid until the thread asks again.
+int error_name(int error, const char** name) {
+  static thread_local char t_name[64];
+  const char* text = nullptr;
+  if (name == nullptr || error_text(error, &text) != success) return invalid_value;
+  char* end = t_name + std::sprintf(t_name, error == success ? "CUDA_" : "CUDA_ERROR_");
+  do *end++ = *text == ' ' ? '_' : static_cast<char>(std::toupper(*text));
+  while (*text++ != '\0');
+  *name = t_name;
+  return success;
+}
 
 // CU_DEVICE_ATTRIBUTE_*, as far as programs that allocate and copy ask for them.
 int attribute_value(int attribute, int device) {

@@ -17,6 +17,7 @@
 #include "tests/fake_gpu/core/resolve.h"
 #include "tests/fake_gpu/core/sharing.h"
 #include "tests/fake_gpu/core/streams.h"
+#include "tests/fake_gpu/core/translate.h"
 #include "tests/fake_gpu/core/virtual_memory.h"
 
 namespace fake_gpu {
@@ -111,14 +112,6 @@ inline int pool_of(CUmemoryPool* out, const CUmemPoolProps* props) {
   return create_pool(handle_out(out), device_of(&props->location), largest);
 }
 
-inline int pool_of_device(CUmemoryPool* out, int device, int (*which)(void**, int)) {
-  return is_device(device) ? which(handle_out(out), device) : int{invalid_device};
-}
-
-inline Handle** core_handle(CUmemGenericAllocationHandle* out) {
-  return reinterpret_cast<Handle**>(out);
-}
-
 inline int handle_of(CUmemGenericAllocationHandle* out, std::size_t bytes,
                      const CUmemAllocationProp* props) {
   if (props == nullptr) return invalid_value;
@@ -157,17 +150,6 @@ inline int map_arrays(const CUarrayMapInfo* changes, unsigned count) {
 }
 
 // ---- Arrays
-
-template <class Descriptor>
-ArrayShape shape_of(const Descriptor* given) {
-  if (given == nullptr) return {};
-  ArrayShape shape = {given->Width, given->Height, 0, given->Format, given->NumChannels, 0};
-  if constexpr (requires { given->Depth; }) {
-    shape.depth = given->Depth;
-    shape.flags = given->Flags;
-  }
-  return shape;
-}
 
 template <class Descriptor>
 int tell_shape(Descriptor* out, CUarray array) {
@@ -232,14 +214,6 @@ inline int add_any_node(CUgraphNode* node, CUgraph graph, CUgraphNodeParams* par
       return add_child_node(handle_out(node), graph, params->graph.graph);
   }
   return add_other_node(handle_out(node), graph, params->type);
-}
-
-// The structure begins with its flags.
-inline int instantiate_with(void** out, CUgraph graph, const void* params) {
-  cuuint64_t flags = 0;
-  if (params == nullptr) return invalid_value;
-  std::memcpy(&flags, params, sizeof flags);
-  return instantiate(out, graph, flags);
 }
 
 }  // namespace fake_gpu
