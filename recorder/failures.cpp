@@ -5,6 +5,7 @@
 #include "recorder/action.h"
 #include "recorder/bundle/bundle.h"
 #include "recorder/counters.h"
+#include "recorder/device/devices.h"
 #include "recorder/evidence.h"
 #include "recorder/hand_over.h"
 #include "recorder/handlers.h"
@@ -68,7 +69,8 @@ Known& place_of(const Refusal& refusal) noexcept {
 }
 
 std::uint32_t enter(InHook hook, const Refusal& refusal, bool fresh) noexcept {
-  const int error = refusal.by_us ? 0 : refusal.error;
+  const bool on_host = !is_device_space(refusal.request.space);
+  const int error = refusal.by_us || !on_host ? 0 : refusal.error;
   const Evidence evidence = read_evidence(hook, refusal.request, error, refusal.time_ns, fresh);
   const limit::Ceilings& seen = evidence.ceilings;
   const session::StringId rule = rule_text(hook, refusal.request.rule);
@@ -99,6 +101,7 @@ std::uint32_t enter(InHook hook, const Refusal& refusal, bool fresh) noexcept {
     failure.last_ns.store(refusal.time_ns, std::memory_order_relaxed);
     failure.counted = evidence.counted;
     failure.rule = rule;
+    failure.device = device_evidence(refusal.request.device, refusal.time_ns);
   });
   if (!entered) drop();
   return entered ? entry : 0;
@@ -182,6 +185,22 @@ std::uint32_t enter_last(InHook hook, const Refusal& last, bool told) noexcept {
   return entry;
 }
 
+bool is_told(std::uint32_t entry) noexcept {
+  return g_session.failures.at(entry).bundle.load(std::memory_order_relaxed) != 0;
+}
+bool is_told_last(const Refusal& refusal) noexcept {
+  return refusal.entry != 0 &&
+         g_session.failures.at(refusal.entry).bundle.load(std::memory_order_relaxed) ==
+             g_session.header().bundles_written.load(std::memory_order_relaxed);
+}
+
+// PyTorch's allocator tells when it gives up.
+bool is_retried(const Request& request) noexcept {
+  if (!is_device_space(request.space) || request.space == Space::torch || request.device == 0)
+    return false;
+  return g_session.devices.at(request.device).torch_time_ns.load(std::memory_order_relaxed) != 0;
+}
+
 // A repeat of what the last bundle tells, but the program had lived on in between.
 bool is_old_news(const Refusal& refusal) noexcept {
   return g_failures.rate.ended_ns() + kRecoveredNs < refusal.time_ns;
@@ -255,6 +274,7 @@ void on_failure(InHook hook, const Request& request, int error, bool by_us) noex
   Refusal refusal{.request = request,
                   .error = error,
                   .by_us = by_us,
+                  .provisional = !by_us && is_retried(request),
                   .time_ns = system::monotonic_ns(),
                   .live_bytes = live_bytes(thread)};
   if (thread != nullptr) {
@@ -278,9 +298,10 @@ void on_failure(InHook hook, const Request& request, int error, bool by_us) noex
     thread->refusal = refusal;
     if (handlers) put_handlers(hook);
   }
-  if (first && !request.probe && entry != 0)
-    write_bundle(hook, cause_of(entry, refused_by_limit(refusal)), false);
-  if (!request.probe) act_on_refusal(hook);
+  if (!request.probe && !refusal.provisional) {
+    if (first && entry != 0) write_bundle(hook, cause_of(entry, refused_by_limit(refusal)), false);
+    act_on_refusal(hook);
+  }
   if (thread != nullptr) leave(thread);
 }
 
@@ -341,6 +362,38 @@ void complete_outcome(InHook hook, OutcomeKind outcome, std::int32_t value) noex
   if (!g_failures.open_outcome.exchange(false, std::memory_order_relaxed)) return;
   const auto seconds = static_cast<unsigned>(g_state.options.bundle_seconds);
   bundle::complete_last(hook, outcome, value, seconds);
+}
+
+void note_device_served(InHook hook, Api api, std::uint64_t bytes) noexcept {
+  ThreadState* const thread = current_thread(hook);
+  if (thread == nullptr) return;
+  Refusal& refusal = thread->refusal;
+  if (refusal.time_ns == 0 || refusal.settled || refusal.request.api != api ||
+      bytes < refusal.request.bytes)
+    return;
+  refusal.settled = true;
+  if (!refusal.provisional) {
+    if (is_told_last(refusal)) complete_outcome(hook, OutcomeKind::recovered, 0);
+  } else if (refusal.entry != 0 && !is_told(refusal.entry)) {
+    bundle::Cause cause = cause_of(refusal.entry, false);
+    cause.outcome = OutcomeKind::recovered;
+    write_bundle(hook, cause, false);
+  }
+}
+
+bool confirm_refusal(InHook hook) noexcept {
+  ThreadState* const thread = current_thread(hook);
+  if (thread == nullptr) return false;
+  Refusal& refusal = thread->refusal;
+  if (refusal.time_ns == 0 || refusal.settled || !refusal.provisional) return false;
+  refusal.settled = true;
+  if (refusal.entry != 0) {
+    g_session.failures.at(refusal.entry).device =
+        device_evidence(refusal.request.device, system::monotonic_ns());
+    if (!is_told(refusal.entry)) write_bundle(hook, cause_of(refusal.entry, false), false);
+  }
+  act_on_refusal(hook);
+  return true;
 }
 
 void tell_crash(InHook hook, const Refusal& refusal) noexcept {

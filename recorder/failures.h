@@ -69,6 +69,13 @@ void complete_outcome_at_end(InHook, int status) noexcept;
 // The same in other words: by a signal.
 void complete_outcome(InHook, OutcomeKind, std::int32_t value) noexcept;
 
+// A GPU's request was served: if it is the refused one of this thread, made again, that refusal did
+// no harm, and its bundle says so. Nanoseconds, unless one is open.
+void note_device_served(InHook, Api, std::uint64_t bytes) noexcept;
+// Nothing helped: this thread's refusal that was only provisional is told now. False: there is
+// none.
+bool confirm_refusal(InHook) noexcept;
+
 // The process is about to die of the crash in the session's header, which follows from `refusal`:
 // its bundle is completed, or written. Returns within three times the bundle's time bound: where a
 // disk hangs, what is left is the session.

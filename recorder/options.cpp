@@ -76,6 +76,25 @@ bool parse_action(std::string_view text, OomAction& action) noexcept {
   return true;
 }
 
+// visit(bytes, device) of each SIZE[@DEVICE] of a list; device kEveryDevice: none was named. False:
+// not understood.
+constexpr std::uint64_t kEveryDevice = ~std::uint64_t{0};
+template <class Visit>
+bool for_each_device_size(std::string_view text, Visit visit) noexcept {
+  for (bool more = true; more;) {
+    const std::size_t comma = text.find(',');
+    const std::string_view item = text.substr(0, comma);
+    const std::size_t at = item.find('@');
+    std::uint64_t bytes = 0, device = kEveryDevice;
+    if (!parse_size(item.substr(0, at), bytes) || bytes == 0) return false;
+    if (at != item.npos && !parse_count(item.substr(at + 1), device)) return false;
+    visit(bytes, device);
+    more = comma != text.npos;
+    if (more) text.remove_prefix(comma + 1);
+  }
+  return true;
+}
+
 // One parser a type; the field's own type tells count from size only by name, so the row says it.
 template <OptionType type>
 struct Parser;
@@ -134,6 +153,16 @@ struct Parser<OptionType::rules> {
   }
 };
 
+template <>
+struct Parser<OptionType::device_sizes> {
+  static bool parse(const char* text, const char*& value) noexcept {
+    const bool understood =
+        for_each_device_size(text, [](std::uint64_t, std::uint64_t) noexcept {});
+    if (understood) value = text;
+    return understood;
+  }
+};
+
 // The value of "NAME=value" when `entry` begins with `name` and '='; else nullptr.
 const char* value_of(const char* entry, std::string_view name) noexcept {
   return std::strncmp(entry, name.data(), name.size()) == 0 && entry[name.size()] == '='
@@ -171,6 +200,15 @@ bool parse_size(std::string_view text, std::uint64_t& bytes) noexcept {
   return true;
 }
 
+std::uint64_t device_limit(std::string_view text, int ordinal) noexcept {
+  std::uint64_t named = 0, of_every = 0;
+  for_each_device_size(text, [&](std::uint64_t bytes, std::uint64_t device) noexcept {
+    if (device == kEveryDevice) of_every = bytes;
+    if (ordinal >= 0 && device == static_cast<std::uint64_t>(ordinal)) named = bytes;
+  });
+  return named != 0 ? named : of_every;
+}
+
 Options read_options(const char* const* environment, OptionProblems& problems) noexcept {
   Options options;
   for (; environment != nullptr && *environment != nullptr; ++environment) {
@@ -201,6 +239,7 @@ std::string_view accepted_by(std::string_view variable) noexcept {
       "a command for sh",
       "continue, exit=N (N up to 255) or abort",
       "rules such as malloc:nth=1000, mmap:p=0.01,seed=7 or site=train.py:42 (docs/options.md)",
+      "a size such as 64M or 1.5G, or sizes with devices such as 8G@0,4G@1",
   };
 #define X(field, name, type, fallback, help) \
   if (variable == #name) return kAccepted[static_cast<std::size_t>(OptionType::type)];

@@ -14,6 +14,7 @@
 #include "recorder/bundle/expand.h"
 #include "recorder/counters.h"
 #include "recorder/crash.h"
+#include "recorder/device/devices.h"
 #include "recorder/ended_children.h"
 #include "recorder/failures.h"
 #include "recorder/handlers.h"
@@ -257,13 +258,11 @@ void on_fork_child(InHook hook) noexcept {
 
   if (had_session) {
     const session::View parent = g_session.view();
-    for (std::size_t at = 0; at < kSpaceCount; ++at) {
-      if (static_cast<Space>(at) == Space::map) continue;  // exactly known: the ranges
-      const session::View::Totals totals = parent.totals(static_cast<Space>(at));
-      const std::uint64_t bytes = at_least_zero(static_cast<std::uint64_t>(totals.live_bytes));
-      const std::uint64_t count = at_least_zero(static_cast<std::uint64_t>(totals.live_count));
-      count_unlaned(static_cast<Space>(at), {bytes, count, 0, bytes, 0});
-    }
+    // Mappings are known exactly, the ranges; a GPU's memory stays the parent's.
+    const session::View::Totals totals = parent.totals(Space::heap);
+    const std::uint64_t bytes = at_least_zero(static_cast<std::uint64_t>(totals.live_bytes));
+    const std::uint64_t count = at_least_zero(static_cast<std::uint64_t>(totals.live_count));
+    count_unlaned(Space::heap, {bytes, count, 0, bytes, 0});
     g_session.detach(hook);
     stack::forget_session(hook);
     forget_threads(hook);
@@ -272,6 +271,7 @@ void on_fork_child(InHook hook) noexcept {
     forget_ticks(hook);
     g_state.holders.forget(hook);
     g_state.blocks.forget(hook);
+    forget_devices(hook);
     g_state.small_blocks.forget(hook);
     g_state.limit.forget();
     const live::RangeChange maps = g_state.ranges.detach(hook);

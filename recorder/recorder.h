@@ -28,8 +28,9 @@ struct Request {
   Space space;
   Api api;
   std::uint64_t bytes;
-  bool probe = false;     // the caller has a plan B: recorded and counted, no bundle
-  std::uint8_t rule = 0;  // of --fail, that refuses it (admits() finds it), from 1
+  bool probe = false;        // the caller has a plan B: recorded and counted, no bundle
+  std::uint8_t rule = 0;     // of --fail, that refuses it (admits() finds it), from 1
+  std::uint32_t device = 0;  // entry in the session's `devices`; 0: none, or not known whose
 };
 
 // A mapping as the program asked for it and the kernel gave it.
@@ -122,7 +123,8 @@ std::uint64_t counted_by_remap(InHook, std::uint64_t old_address, std::uint64_t 
 
 // --- Failures -----------------------------------------------------------------------------------
 
-// Records that `request` was refused with `error` (an errno); `by_us`: admits() did. May write a
+// Records that `request` was refused with `error` (an errno; of a GPU's request, its driver's
+// code); `by_us`: admits() or admits_on_device() did. May write a
 // bundle and report on stderr; returns within the bundle's time bound.
 void on_failure(InHook, const Request&, int error, bool by_us) noexcept;
 

@@ -12,6 +12,11 @@ struct Refusal {
   int error = 0;
   bool by_us = false;
 
+  // A GPU's, whose allocator gives back what it keeps and tries again: it is told when that fails,
+  // too (on_torch_failure), or at the end.
+  bool provisional = false;
+  bool settled = false;  // the same was had later, or it was confirmed
+
   // The same stack has been given memory since. Set by the allocations that are recorded: in
   // sampled mode a small block may pass unseen.
   bool served = false;

@@ -7,6 +7,7 @@
 
 #include "recorder/limit/soft_limit.h"
 #include "recorder/live/block_hash.h"
+#include "recorder/live/device_blocks.h"
 #include "recorder/live/holder_table.h"
 #include "recorder/live/range_table.h"
 #include "recorder/live/side_table.h"
@@ -53,6 +54,7 @@ struct State {
   live::SideTable small_blocks;  // of the heap, recorded exactly
   live::BlockHash blocks;        // all others
   live::RangeTable ranges{holders};
+  live::DeviceBlocks device_blocks;
 
   // In sampled mode, where most blocks are not recorded. False: this one is not, nor was it the
   // parent's.

@@ -2,6 +2,7 @@
 
 #include "recorder/bundle/bundle.h"
 #include "recorder/counters.h"
+#include "recorder/device/devices.h"
 #include "recorder/failures.h"
 #include "recorder/near_limit.h"
 #include "recorder/stack/stack.h"
@@ -20,7 +21,8 @@ struct Ticks {
   std::atomic<std::uint64_t> coarser_at{~std::uint64_t{0}};  // the tick of the last time
   std::uint32_t number = 0;
   TimeLine line;
-  std::uint32_t entry_of[TimeLine::kPoints] = {};  // place → entry in `points`
+  std::uint32_t entry_of[TimeLine::kPoints] = {};         // place → entry in `points`
+  std::uint32_t device_entry_of[TimeLine::kPoints] = {};  // … in `device_points`; 0: none
 };
 constinit Ticks g_ticks;
 
@@ -45,6 +47,7 @@ void add_point(InHook hook, std::uint64_t now) noexcept {
   const std::uint32_t place = line.place(tick);
   if (place == TimeLine::kPoints) return;
   const std::uint64_t rss = g_session.header().health.rss_bytes.load(std::memory_order_relaxed);
+  write_device_point(hook, now, g_ticks.device_entry_of[place]);
   if (place < line.count()) {
     write_point(g_session.points.at(g_ticks.entry_of[place]), now, rss);
   } else if (g_session.points.append(hook, g_ticks.entry_of[place], [&](Point& point) noexcept {
@@ -103,6 +106,7 @@ void read_clock(InHook hook, ThreadState& thread) noexcept {
 void forget_ticks(InHook) noexcept {
   g_ticks.at_work.store(false, std::memory_order_relaxed);
   g_ticks.number = 0;
+  for (std::uint32_t& entry : g_ticks.device_entry_of) entry = 0;
   g_ticks.line.forget();
 }
 

@@ -44,7 +44,8 @@ namespace oomrec {
   X(none) X(malloc) X(calloc) X(realloc) X(reallocarray) X(free) X(memalign) X(aligned_alloc) \
   X(posix_memalign) X(valloc) X(pvalloc) X(operator_new) X(operator_delete) \
   X(mmap) X(munmap) X(mremap) X(mprotect) X(brk) X(sbrk) X(shmat) X(shmdt) \
-  X(fork) X(pthread_create) X(dlopen) X(posix_spawn) X(inherited) X(request)
+  X(fork) X(pthread_create) X(dlopen) X(posix_spawn) X(inherited) X(request) \
+  X(reportMemoryUsageToProfiler) X(reportOutOfMemoryToProfiler)
 
 // Those of GPU drivers (shim/gpu/), without the suffixes of their several versions: cuMemAlloc_v2
 // is cuMemAlloc.
@@ -97,7 +98,6 @@ namespace oomrec {
   X(hipGraphAddNode) X(hipGraphInstantiateWithParams) X(hipGraphUpload) X(hipDeviceGraphMemTrim) \
   X(hipGetProcAddress) X(hipGetDriverEntryPoint)
 
-#define OOMREC_GPU_APIS(X) OOMREC_CUDA_APIS(X) OOMREC_HIP_APIS(X)
 // clang-format on
 
 #define X(name) name,
@@ -108,7 +108,13 @@ enum class OutcomeKind : std::uint8_t { OOMREC_OUTCOMES(X) };
 enum class VerdictCode : std::uint8_t { OOMREC_VERDICTS(X) };
 enum class LimitKind : std::uint8_t { OOMREC_LIMIT_KINDS(X) };
 enum class Mode : std::uint8_t { OOMREC_MODES(X) };
-enum class Api : std::uint16_t { OOMREC_APIS(X) OOMREC_GPU_APIS(X) };
+enum class Api : std::uint16_t {
+  OOMREC_APIS(X) end_of_host,
+  before_cuda = 63,  // so that each list can grow
+  OOMREC_CUDA_APIS(X) end_of_cuda,
+  before_hip = 255,
+  OOMREC_HIP_APIS(X) end_of_hip,
+};
 #undef X
 
 #define X(name) std::string_view{#name},
@@ -119,14 +125,19 @@ inline constexpr auto kOutcomeNames = std::to_array<std::string_view>({OOMREC_OU
 inline constexpr auto kVerdictNames = std::to_array<std::string_view>({OOMREC_VERDICTS(X)});
 inline constexpr auto kLimitKindNames = std::to_array<std::string_view>({OOMREC_LIMIT_KINDS(X)});
 inline constexpr auto kModeNames = std::to_array<std::string_view>({OOMREC_MODES(X)});
-inline constexpr auto kApiNames =
-    std::to_array<std::string_view>({OOMREC_APIS(X) OOMREC_GPU_APIS(X)});
+inline constexpr auto kApiNames = [] {
+  std::array<std::string_view, static_cast<std::size_t>(Api::end_of_hip)> names{};
+#define Y(name) names[static_cast<std::size_t>(Api::name)] = #name;
+  OOMREC_APIS(Y) OOMREC_CUDA_APIS(Y) OOMREC_HIP_APIS(Y)
+#undef Y
+  return names;
+}();
 #undef X
 
 // The printed word of an enumerator; "unknown" for a value of a newer recording or a forged one.
 constexpr std::string_view name_of(const auto& names, auto value) noexcept {
   const auto index = static_cast<std::size_t>(value);
-  return index < names.size() ? names[index] : std::string_view{"unknown"};
+  return index < names.size() && !names[index].empty() ? names[index] : std::string_view{"unknown"};
 }
 constexpr std::string_view name_of(Space v) noexcept { return name_of(kSpaceNames, v); }
 constexpr std::string_view name_of(EventKind v) noexcept { return name_of(kEventKindNames, v); }
@@ -137,10 +148,16 @@ constexpr std::string_view name_of(LimitKind v) noexcept { return name_of(kLimit
 constexpr std::string_view name_of(Mode v) noexcept { return name_of(kModeNames, v); }
 constexpr std::string_view name_of(Api v) noexcept { return name_of(kApiNames, v); }
 
-// The space that calls of a function change; for those that change none, the heap.
+// The space that calls of a host function change; for those that change none, the heap.
 constexpr Space space_of(Api api) noexcept {
-  return api >= Api::mmap && api <= Api::shmdt ? Space::map : Space::heap;
+  if (api >= Api::mmap && api <= Api::shmdt) return Space::map;
+  const bool torch =
+      api == Api::reportMemoryUsageToProfiler || api == Api::reportOutOfMemoryToProfiler;
+  return torch ? Space::torch : Space::heap;
 }
+
+// Of a GPU, or of a framework that divides a GPU's memory up.
+constexpr bool is_device_space(Space space) noexcept { return space >= Space::cuda; }
 
 // A limit on tasks or mappings, not on bytes.
 constexpr bool counts_things(LimitKind kind) noexcept {
@@ -148,9 +165,8 @@ constexpr bool counts_things(LimitKind kind) noexcept {
 }
 
 inline constexpr std::size_t kSpaceCount = kSpaceNames.size();
-inline constexpr std::size_t kApiCount = kApiNames.size();
-#define X(name) +1
-inline constexpr std::size_t kHostApiCount = 0 OOMREC_APIS(X);
-#undef X
+inline constexpr auto kApiCount = static_cast<std::size_t>(Api::end_of_hip);
+inline constexpr auto kHostApiCount = static_cast<std::size_t>(Api::end_of_host);
+static_assert(Api::end_of_cuda < Api::before_hip);
 
 }  // namespace oomrec

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 
+#include "recorder/session/devices.h"
 #include "recorder/session/types.h"
 #include "recorder/vocabulary.h"
 
@@ -238,6 +239,7 @@ struct Failure {
   CountedLimits counted;
   StringId rule;  // of --fail, that refused it; 0: none did
   u32 reserved;
+  DeviceEvidence device;  // of a device's request, whose `error` is the driver's own code
 };
 inline constexpr u64 kUnlimited = ~u64{0};
 inline constexpr u8 kFailureProbe = 1;     // the caller has a plan B: no bundle
@@ -246,7 +248,8 @@ inline constexpr u8 kFailureInjected = 4;  // the user asked for this refusal (-
 static_assert(offsetof(Failure, node) == 24 && offsetof(Failure, error) == 36 &&
               offsetof(Failure, live_bytes) == 40 && offsetof(Failure, cgroup_limit_bytes) == 120 &&
               offsetof(Failure, repeats) == 128 && offsetof(Failure, counted) == 144 &&
-              offsetof(Failure, rule) == 232 && sizeof(Failure) == 240);
+              offsetof(Failure, rule) == 232 && offsetof(Failure, device) == 240 &&
+              sizeof(Failure) == 328);
 
 // --- Names of things ----------------------------------------------------------------------------
 

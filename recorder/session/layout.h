@@ -1,4 +1,5 @@
-// The session file, byte for byte: this header, with entries.h and evidence.h, which it includes.
+// The session file, byte for byte: this header, with entries.h, devices.h and evidence.h, which
+// it includes.
 // No other file says where a field is.
 //
 // A file is a header (one fixed struct at offset 0) and *tables* that the header's directory lists.
@@ -21,6 +22,7 @@
 #include <cstddef>
 #include <type_traits>
 
+#include "recorder/session/devices.h"
 #include "recorder/session/entries.h"
 #include "recorder/session/evidence.h"
 #include "recorder/session/types.h"
@@ -28,7 +30,7 @@
 namespace oomrec::session {
 
 inline constexpr u64 kMagic = 0x014345524d4f4f1aULL;  // 1A "OOMREC" 01
-inline constexpr u32 kVersion = 3;
+inline constexpr u32 kVersion = 4;
 inline constexpr u64 kSegmentBytes = u64{16} << 20;
 inline constexpr u32 kMaxSegments = 64;
 inline constexpr u64 kPageBytes = 4096;
@@ -56,6 +58,10 @@ enum class TableId : u32 {
   checkpoints,
   marks,
   side_pages,
+  devices,
+  device_blocks,
+  device_points,
+  api_tallies,  // Tally of Api i at entry i + 1: of functions that have no place in a lane
   count_
 };
 inline constexpr u32 kTableSlots = 24;
@@ -171,6 +177,7 @@ struct Header {
   EndedChild ended[kEndedChildren];  // the latest
   ChildDeath child;
   SharedMemory shared;
+  Driver drivers[kVendors];
 };
 static_assert(offsetof(Header, used_bytes) == 24 && offsetof(Header, alive_mutex) == 40 &&
               offsetof(Header, pid) == 104 && offsetof(Header, boot_id) == 120 &&
@@ -189,7 +196,8 @@ static_assert(offsetof(Header, limit_as_bytes) == 864 + kTableSlots * sizeof(Tab
               offsetof(Header, ended) == offsetof(Header, acted) + 16 &&
               offsetof(Header, child) == offsetof(Header, ended) + 16 * kEndedChildren &&
               offsetof(Header, shared) == offsetof(Header, child) + sizeof(ChildDeath) &&
-              sizeof(Header) == offsetof(Header, shared) + sizeof(SharedMemory) &&
+              offsetof(Header, drivers) == offsetof(Header, shared) + sizeof(SharedMemory) &&
+              sizeof(Header) == offsetof(Header, drivers) + sizeof(Driver) * kVendors &&
               sizeof(Header) <= kHeaderBytes);
 static_assert(std::is_standard_layout_v<Header> && std::is_trivially_destructible_v<Header>);
 static_assert(Atomic<u64>::is_always_lock_free, "a lock would die with its owner");

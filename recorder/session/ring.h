@@ -6,8 +6,11 @@
 //
 // When an event was and whose it is says the *stamp* before it: a `mark` of api `none` whose
 // address is {thread entry, ms since start}. Every kStampEvents-th number is one, and each change
-// of the time makes one. A size that has no room in 32 bits is in an event of kind `none` before
-// its own, as the address.
+// of the time makes one.
+//
+// What has no room in an event is in one of kind `none` before it, or in two, as the address: a
+// size of more than 32 bits, whose api is `none`; and the whereabouts of a GPU's event, whose api
+// is kApiElsewhere, as the event's own is: {device, space, api}. A stamp may come between.
 #pragma once
 
 #include <bit>
@@ -20,6 +23,8 @@ inline constexpr u32 kStampEvents = 64;  // or as many as the ring has slots
 inline constexpr u32 kSizeElsewhere = ~u32{0};
 inline constexpr u32 kRingNodes = 1u << 26;  // later ones are not named
 inline constexpr u64 kRingAddresses = u64{1} << 48;
+inline constexpr Api kApiElsewhere{63};
+static_assert(kHostApiCount < 62);
 
 // As a reader sees it.
 struct Event {
@@ -30,9 +35,21 @@ struct Event {
   u32 stack = 0;    // node; 0: unknown (a free). remap: see `mark` events
   EventKind kind = EventKind::none;
   Api api = Api::none;
+  Space space = Space::heap;
+  u32 device = 0;  // entry in `devices`; 0: none, or not known whose
 
   bool is_stamp() const noexcept { return kind == EventKind::mark && api == Api::none; }
 };
+
+// Where a GPU's event happened, in the event before it.
+constexpr u64 packed_place(Api api, Space space, u32 device) noexcept {
+  return u64{device & 0xffff} << 24 | u64{static_cast<u8>(space)} << 16 | static_cast<u16>(api);
+}
+constexpr void unpack_place(u64 word, Event& event) noexcept {
+  event.api = static_cast<Api>(word & 0xffff);
+  event.space = static_cast<Space>(word >> 16 & 0xff);
+  event.device = static_cast<u32>(word >> 24 & 0xffff);
+}
 
 // `slots`: its binary logarithm.
 constexpr u64 lap_of(u64 number, unsigned slots) noexcept { return ((number >> slots) + 1) & 63; }
@@ -44,7 +61,8 @@ inline Event unpacked_event(u64 first, u64 second, u64 lap) noexcept {
           .bytes = second & 0xffff'ffff,
           .stack = static_cast<u32>(second >> 32) & (kRingNodes - 1),
           .kind = static_cast<EventKind>(first >> 48 & 15),
-          .api = static_cast<Api>(first >> 52 & 63)};
+          .api = static_cast<Api>(first >> 52 & 63),
+          .space = space_of(static_cast<Api>(first >> 52 & 63))};
 }
 
 // One lane's, by its owner.
@@ -69,6 +87,15 @@ class RingWriter {
     }
     put_stamp_if_due(stamp);
     put(kind, api, address, bytes, node < kRingNodes ? node : 0);
+  }
+
+  // Of a GPU.
+  void append_elsewhere(u32 time_ms, u32 thread, EventKind kind, u64 place, u64 address, u64 bytes,
+                        u32 node) noexcept {
+    if (slots_ == nullptr) return;
+    put_stamp_if_due(u64{thread & 0xffff} << 32 | time_ms);
+    put(EventKind::none, kApiElsewhere, place, 0, 0);
+    append(time_ms, thread, kind, kApiElsewhere, address, bytes, node);
   }
 
  private:

@@ -147,6 +147,26 @@ bool View::slot_at(const Lane& lane, u64 number, Event& out) const noexcept {
   return first >> 58 == lap && second >> 58 == lap;
 }
 
+// What stands before the event, because it had no room in it.
+bool View::complete_event(const Lane& lane, u64 number, Event& event) const noexcept {
+  bool size_is_known = event.bytes != kSizeElsewhere;
+  bool place_is_known = event.api != kApiElsewhere;
+  while (!size_is_known || !place_is_known) {
+    Event before;
+    if (number == 0 || !slot_at(lane, --number, before)) return false;
+    if (before.is_stamp()) continue;
+    if (before.kind != EventKind::none) return false;
+    if (before.api == kApiElsewhere) {
+      unpack_place(before.address, event);
+      place_is_known = true;
+    } else {
+      event.bytes = before.address;
+      size_is_known = true;
+    }
+  }
+  return true;
+}
+
 bool View::event(const Lane& lane, std::uint64_t number, Event& out) const noexcept {
   const u32 slots = lane.ring_slots;
   if (problem_ != Problem::none || slots == 0 || slots > kMaxRingSlots ||
@@ -155,21 +175,12 @@ bool View::event(const Lane& lane, std::uint64_t number, Event& out) const noexc
       out.kind == EventKind::none) {
     return false;
   }
-  bool size_is_known = out.bytes != kSizeElsewhere;
+  if (!complete_event(lane, number, out)) return false;
   const u64 oldest = number & ~u64{std::min(slots, kStampEvents) - 1};
-  u64 at = number;
   Event before = out;
-  while (!before.is_stamp()) {
+  for (u64 at = number; !before.is_stamp();) {
     if (at == oldest) return false;
-    if (!slot_at(lane, --at, before)) continue;  // torn: its writer died in it
-    if (size_is_known || before.kind != EventKind::none) continue;
-    out.bytes = before.address;
-    size_is_known = true;
-  }
-  if (!size_is_known) {  // a stamp came between
-    Event size;
-    if (at == 0 || !slot_at(lane, at - 1, size) || size.kind != EventKind::none) return false;
-    out.bytes = size.address;
+    slot_at(lane, --at, before);  // false: torn, its writer died in it
   }
   out.time_ms = static_cast<u32>(before.address);
   out.thread = static_cast<u32>(before.address >> 32);

@@ -60,13 +60,14 @@ class View {
   std::uint64_t count(TableId table) const noexcept;
 
   // A copy of entry `index`, zero-filled where the writer's entry was smaller. False when it is not
-  // there. T must be the struct of that table. A LiveBlock or LiveRange whose slot changes
-  // meanwhile reads as a free slot. Cost: a few nanoseconds.
+  // there. T must be the struct of that table. A LiveBlock, LiveRange or DeviceBlock whose slot
+  // changes meanwhile reads as a free slot. Cost: a few nanoseconds.
   template <class T>
   bool read(TableId table, std::uint64_t index, T& out) const noexcept {
     static_assert(std::is_trivially_destructible_v<T> && std::is_standard_layout_v<T>);
     static constexpr Chunks kChunks{sizeof(T)};
-    constexpr bool guarded = std::is_same_v<T, LiveBlock> || std::is_same_v<T, LiveRange>;
+    constexpr bool guarded = std::is_same_v<T, LiveBlock> || std::is_same_v<T, LiveRange> ||
+                             std::is_same_v<T, DeviceBlock>;
     return read_bytes(kChunks, table, index, &out, sizeof(T), guarded);
   }
 
@@ -141,6 +142,7 @@ class View {
   LaneSums sums_of(std::uint64_t lane) const noexcept;
   static bool sum_at(const LaneSums&, std::uint32_t at, HolderSum& out) noexcept;
   bool slot_at(const Lane&, std::uint64_t number, Event& out) const noexcept;
+  bool complete_event(const Lane&, std::uint64_t number, Event&) const noexcept;
   const std::byte* words_of(std::uint64_t index, SidePage& page) const noexcept;
   static std::uint64_t load_word(const std::byte* at) noexcept;
 

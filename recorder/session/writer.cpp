@@ -52,6 +52,20 @@ bool Session::open_tables(InHook hook) noexcept {
          (mode_ != Mode::exact || open(side_pages, TableId::side_pages));
 }
 
+bool Session::open_devices(InHook hook) noexcept {
+  const auto open = [&](auto& table, TableId id) {
+    return table.open(hook, arena, header_->tables[static_cast<u32>(id)], table.kShape, 1);
+  };
+  if (!active_ || !open(devices, TableId::devices) ||
+      !open(device_blocks, TableId::device_blocks) ||
+      !open(device_points, TableId::device_points) || !open(api_tallies, TableId::api_tallies))
+    return false;
+  u32 entry = 0;
+  for (std::size_t api = 0; api < kApiCount; ++api)
+    if (!api_tallies.append(hook, entry, [](Tally&) noexcept {})) return false;
+  return true;
+}
+
 void Session::detach(InHook hook) noexcept {
   if (header_ == nullptr) return;
   arena.close(hook, may_still_be_linked());

@@ -88,6 +88,13 @@ class Session {
   Table<Point> points;
   Table<SidePage> side_pages;
 
+  // These from open_devices() on, which a program's first call of a driver makes. False: no room.
+  bool open_devices(InHook) noexcept;
+  Table<Device> devices;
+  Table<DeviceBlock> device_blocks;
+  Table<DevicePoint> device_points;
+  Table<Tally> api_tallies;
+
  private:
   bool open_in_a_place(InHook, const Settings&, std::uint64_t budget_bytes) noexcept;
   bool open_file(InHook, const char* directory, const system::File&,

@@ -1,0 +1,38 @@
+// What the parts of recorder/device share.
+#pragma once
+
+#include "recorder/counters.h"
+#include "recorder/device.h"
+#include "recorder/session/writer.h"
+#include "recorder/threads.h"
+
+namespace oomrec::recorder {
+
+// A call that changes a GPU's memory: where it came from.
+struct DeviceCaller {
+  ThreadState* thread = nullptr;
+  std::uint32_t node = 0;
+};
+// Also begins what a fork's child still waits for.
+DeviceCaller device_caller(InHook) noexcept;
+
+// Whether the session has the tables; opens them.
+bool devices_ready(InHook) noexcept;
+
+// The device's figures, the space's totals and a holder, by a block that comes, or goes.
+void count_in(InHook, const DeviceCaller&, const live::DeviceBlock&) noexcept;
+void count_out(InHook, ThreadState*, const live::DeviceBlock&) noexcept;
+
+void append_device_event(ThreadState&, EventKind, Api, Space, std::uint32_t device,
+                         std::uint64_t key, std::uint64_t bytes, std::uint32_t node) noexcept;
+
+// The figures of a device for a refusal there.
+session::DeviceEvidence device_evidence(std::uint32_t device, std::uint64_t now_ns) noexcept;
+
+// Beside a point of the time line: entry `place` of device_points, 0 for a new one.
+void write_device_point(InHook, std::uint64_t time_ns, std::uint32_t& entry) noexcept;
+
+// After a fork.
+void forget_devices(InHook) noexcept;
+
+}  // namespace oomrec::recorder

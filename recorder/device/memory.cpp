@@ -1,0 +1,237 @@
+// Memory of GPUs: who was given what, and what is given back.
+#include "recorder/device/devices.h"
+#include "recorder/failures.h"
+#include "recorder/injection.h"
+#include "recorder/stack/stack.h"
+#include "recorder/tick.h"
+
+namespace oomrec::recorder {
+
+using live::DeviceBlock;
+using session::Device;
+using session::g_session;
+
+namespace {
+
+std::int64_t signed_bytes(std::uint64_t bytes) noexcept { return static_cast<std::int64_t>(bytes); }
+
+void add_to_device(std::uint32_t entry, DeviceKind kind, std::int64_t bytes) noexcept {
+  if (entry == 0 || entry >= g_session.devices.size()) return;
+  Device& device = g_session.devices.at(entry);
+  if (kind == DeviceKind::block) device.block_bytes.fetch_add(bytes, std::memory_order_relaxed);
+  if (kind == DeviceKind::pooled)
+    device.pool_used_bytes.fetch_add(bytes, std::memory_order_relaxed);
+  if (kind == DeviceKind::managed) device.managed_bytes.fetch_add(bytes, std::memory_order_relaxed);
+  if (bytes > 0) raise_to(device.peak_bytes, device.counted_bytes());
+}
+
+// Calls of a driver are rare: each is in the totals at once.
+void count_at_once(InHook hook, ThreadState* thread, Space space, const Delta& delta) noexcept {
+  if (thread == nullptr) return count_unlaned(space, delta);
+  count_quietly(*thread, space, delta);
+  publish(hook, *thread, space);
+  leave(thread);
+}
+
+void tally_call(Api api, std::uint64_t bytes) noexcept {
+  const auto entry = static_cast<std::uint32_t>(api) + 1;
+  if (entry >= g_session.api_tallies.size()) return;
+  session::Tally& tally = g_session.api_tallies.at(entry);
+  tally.count.fetch_add(1, std::memory_order_relaxed);
+  tally.bytes.fetch_add(bytes, std::memory_order_relaxed);
+}
+
+bool has_memory(const DeviceBlock& block) noexcept { return block.kind != DeviceKind::none; }
+
+// What was still there under a name that the driver has given anew.
+void let_go(InHook hook, ThreadState* thread, const DeviceBlock& gone) noexcept {
+  if (gone.name.key != 0 && gone.is_live()) count_out(hook, thread, gone);
+}
+
+void tell_release(InHook hook, ThreadState* thread, Api api, const DeviceBlock& block) noexcept {
+  if (thread == nullptr) return;
+  maybe_read_clock(hook, *thread);
+  append_device_event(*thread, EventKind::free, api, space_of(block.name.vendor, block.kind),
+                      block.device, block.name.key, block.bytes, 0);
+}
+
+// The address may be one that a launched graph has allocated.
+bool release_graph_block(InHook hook, const DeviceName& name, DeviceBlock& block) noexcept {
+  if (name.what != DeviceKey::address) return false;
+  bool was_live = false;
+  g_state.device_blocks.change(hook, {name.vendor, DeviceKey::graph_block, name.key},
+                               [&](DeviceBlock& entry) noexcept {
+                                 was_live = entry.is_live();
+                                 block = entry;
+                                 entry.flags |= session::kDeviceDormant;
+                                 return true;
+                               });
+  return was_live;
+}
+
+// One reference less; the last one takes the entry away.
+bool release(InHook hook, const DeviceName& name, DeviceReleased& released) noexcept {
+  const bool known = g_state.device_blocks.change(hook, name, [&](DeviceBlock& entry) noexcept {
+    released.block = entry;
+    released.gone = --entry.references == 0;
+    return !released.gone;
+  });
+  if (known) return true;
+  released.gone = release_graph_block(hook, name, released.block);
+  return released.gone;
+}
+
+}  // namespace
+
+Space space_of(Vendor vendor, DeviceKind kind) noexcept {
+  const auto first = static_cast<std::uint8_t>(vendor == Vendor::cuda ? Space::cuda : Space::hip);
+  const unsigned further = kind == DeviceKind::host                                       ? 1
+                           : kind == DeviceKind::imported || kind == DeviceKind::reserved ? 2
+                                                                                          : 0;
+  return static_cast<Space>(first + further);
+}
+
+DeviceCaller device_caller(InHook hook) noexcept {
+  DeviceCaller from{current_thread(hook)};
+  if (from.thread == nullptr) return from;
+  maybe_read_clock(hook, *from.thread);
+  from.node = stack::capture(hook, from.thread->stacks, from.thread->root());
+  from.thread->note_served(from.node);
+  return from;
+}
+
+void append_device_event(ThreadState& thread, EventKind kind, Api api, Space space,
+                         std::uint32_t device, std::uint64_t key, std::uint64_t bytes,
+                         std::uint32_t node) noexcept {
+  thread.ring.append_elsewhere(thread.time_ms, thread.thread, kind,
+                               session::packed_place(api, space, device), key, bytes, node);
+}
+
+void count_in(InHook hook, const DeviceCaller& from, const DeviceBlock& block) noexcept {
+  if (!has_memory(block)) return;
+  if (block.holder != 0) g_state.holders.grow(hook, block.holder, block.bytes, 1);
+  add_to_device(block.device, block.kind, signed_bytes(block.bytes));
+  count_at_once(hook, from.thread, space_of(block.name.vendor, block.kind),
+                {block.bytes, 1, 0, block.bytes, 0});
+}
+
+void count_out(InHook hook, ThreadState* thread, const DeviceBlock& block) noexcept {
+  if (!has_memory(block)) return;
+  if (block.holder != 0) g_state.holders.shrink(hook, block.holder, block.bytes, 1);
+  add_to_device(block.device, block.kind, -signed_bytes(block.bytes));
+  count_at_once(hook, thread, space_of(block.name.vendor, block.kind), {0, 0, 1, 0, block.bytes});
+}
+
+bool admits_on_device(InHook hook, Request& request, DeviceKind kind) noexcept {
+  if (phase() == Phase::off || !devices_ready(hook)) return true;
+  request.rule = refusing_rule(hook, request);
+  if (request.rule != 0) return false;
+  const bool counts = kind == DeviceKind::block || kind == DeviceKind::pooled;
+  if (!counts || request.device == 0 || request.device >= g_session.devices.size()) return true;
+  const Device& device = g_session.devices.at(request.device);
+  if (device.limit_bytes == 0) return true;
+  std::uint64_t more = request.bytes;
+  if (kind == DeviceKind::pooled) {  // what its pools hold and do not use is counted already
+    const std::int64_t used = device.pool_used_bytes;
+    const std::uint64_t reserved = device.pool_reserved_bytes;
+    const std::uint64_t room = used >= 0 && reserved > static_cast<std::uint64_t>(used)
+                                   ? reserved - static_cast<std::uint64_t>(used)
+                                   : 0;
+    more = more > room ? more - room : 0;
+  }
+  std::uint64_t sum = 0;
+  return !__builtin_add_overflow(device.counted_bytes(), more, &sum) && sum <= device.limit_bytes;
+}
+
+void on_device_allocate(InHook hook, const DeviceMemory& memory) noexcept {
+  if (phase() == Phase::off || !devices_ready(hook)) return;
+  const DeviceCaller from = device_caller(hook);
+  const Space space = space_of(memory.name.vendor, memory.kind);
+  DeviceBlock block;
+  block.name = memory.name;
+  block.bytes = memory.bytes;
+  block.context = memory.context;
+  block.owner = memory.owner;
+  block.device = memory.device;
+  block.birth_s = from.thread != nullptr ? from.thread->birth_s() : 0;
+  block.kind = memory.kind;
+  if (from.node != 0 && has_memory(block))
+    block.holder = g_state.holders.find_or_add(hook, from.node, space, memory.api, 0);
+  DeviceBlock replaced;
+  if (!g_state.device_blocks.insert(hook, block, replaced)) return drop();
+  let_go(hook, from.thread, replaced);
+  tally_call(memory.api, memory.bytes);
+  if (from.thread != nullptr) {
+    append_device_event(*from.thread, EventKind::allocate, memory.api, space, memory.device,
+                        memory.name.key, memory.bytes, from.node);
+  }
+  count_in(hook, from, block);
+  note_device_served(hook, memory.api, memory.bytes);
+}
+
+DeviceReleased on_device_free(InHook hook, Api api, const DeviceName& name) noexcept {
+  DeviceReleased released;
+  if (phase() == Phase::off || name.key == 0 || !devices_ready(hook)) return released;
+  tally_call(api, 0);
+  if (!release(hook, name, released) || !released.gone) return released;
+  ThreadState* const thread = current_thread(hook);
+  tell_release(hook, thread, api, released.block);
+  if (released.block.is_live()) count_out(hook, thread, released.block);
+  return released;
+}
+
+void restore_on_device(InHook hook, const DeviceReleased& released) noexcept {
+  if (phase() == Phase::off || released.block.name.key == 0) return;
+  if (!released.gone) {
+    on_device_retain(hook, released.block.name);
+    return;
+  }
+  DeviceBlock replaced;
+  if (!g_state.device_blocks.insert(hook, released.block, replaced)) return drop();
+  if (!released.block.is_live() || !has_memory(released.block)) return;
+  const DeviceBlock& block = released.block;
+  if (block.holder != 0) g_state.holders.restore(hook, block.holder, block.bytes, 1);
+  add_to_device(block.device, block.kind, signed_bytes(block.bytes));
+  count_at_once(hook, current_thread(hook), space_of(block.name.vendor, block.kind),
+                {0, 0, -std::uint64_t{1}, 0, -block.bytes});
+}
+
+bool on_device_retain(InHook hook, const DeviceName& handle) noexcept {
+  return g_state.device_blocks.change(hook, handle, [](DeviceBlock& entry) noexcept {
+    ++entry.references;
+    return true;
+  });
+}
+
+void on_device_map(InHook hook, Api api, Vendor vendor, std::uint64_t address, std::uint64_t bytes,
+                   std::uint64_t handle) noexcept {
+  DeviceMemory mapping{api, {vendor, DeviceKey::mapping, address}, DeviceKind::none, bytes};
+  mapping.owner = handle;
+  on_device_allocate(hook, mapping);
+  on_device_retain(hook, {vendor, DeviceKey::handle, handle});
+}
+
+void on_device_unmap(InHook hook, Api api, Vendor vendor, std::uint64_t address,
+                     std::uint64_t bytes) noexcept {
+  for (std::uint64_t at = address; at - address < bytes;) {
+    const DeviceReleased mapping = on_device_free(hook, api, {vendor, DeviceKey::mapping, at});
+    if (!mapping.gone || mapping.block.bytes == 0) return;
+    on_device_free(hook, api, {vendor, DeviceKey::handle, mapping.block.owner});
+    at += mapping.block.bytes;
+  }
+}
+
+void on_context_end(InHook hook, Api api, Vendor vendor, std::uint64_t context) noexcept {
+  if (phase() == Phase::off || context == 0 || !devices_ready(hook)) return;
+  ThreadState* const thread = current_thread(hook);
+  tally_call(api, 0);
+  using Then = live::DeviceBlocks::Then;
+  g_state.device_blocks.for_each(hook, [&](const DeviceBlock& block) noexcept {
+    if (block.name.vendor != vendor || block.context != context) return Then::leave;
+    tell_release(hook, thread, api, block);
+    if (block.is_live()) count_out(hook, thread, block);
+    return Then::gone;
+  });
+}
+
+}  // namespace oomrec::recorder

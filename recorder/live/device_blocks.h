@@ -1,0 +1,102 @@
+// What a program has of its GPUs, by address or handle: blocks of memory, and what is needed to
+// understand the calls that follow (mappings, pools, graphs).
+//
+// Calls of a driver are rare and cost microseconds: one lock, one index. The entries stand in the
+// session, where they outlive the process; nothing here is sampled. An address or handle is known
+// only together with the driver and what it is: a device's address may be a host's, too, and
+// handles may be small numbers.
+#pragma once
+
+#include <cstdint>
+
+#include "recorder/hook_scope.h"
+#include "recorder/live/index.h"
+#include "recorder/session/devices.h"
+#include "recorder/session/writer.h"
+#include "recorder/system/spin_lock.h"
+
+namespace oomrec::live {
+
+struct DeviceName {
+  session::Vendor vendor;
+  session::DeviceKey what;
+  std::uint64_t key;
+};
+
+// A copy of an entry, without its atomic word.
+struct DeviceBlock {
+  DeviceName name{};
+  std::uint64_t bytes = 0;
+  std::uint64_t context = 0;
+  std::uint64_t owner = 0;
+  std::uint32_t holder = 0;
+  std::uint32_t device = 0;
+  std::uint32_t birth_s = 0;
+  std::uint32_t references = 1;
+  session::DeviceKind kind = session::DeviceKind::none;
+  std::uint8_t flags = 0;
+
+  bool is_live() const noexcept { return (flags & session::kDeviceDormant) == 0; }
+};
+
+class DeviceBlocks {
+ public:
+  // False: no room. What was still there under the same name goes to `replaced` (its end passed no
+  // hook); replaced.name.key is 0 when there was nothing.
+  bool insert(InHook, const DeviceBlock&, DeviceBlock& replaced) noexcept;
+
+  // False: there is no such entry.
+  bool find(InHook, const DeviceName&, DeviceBlock& found) noexcept;
+  bool remove(InHook, const DeviceName&, DeviceBlock& removed) noexcept;
+
+  // Changes an entry where it stands: change(DeviceBlock&) may change all but its name, and answers
+  // whether the entry stays. False: there is none.
+  template <class Change>
+  bool change(InHook hook, const DeviceName& name, Change&& change) noexcept {
+    const system::SpinGuard guard(lock_);
+    if (!guard) return false;
+    const std::uint32_t slot = slot_of(name);
+    if (slot == 0) return false;
+    DeviceBlock block = copy_of(slot);
+    change(block) ? store(slot, block) : erase(hook, slot);
+    return true;
+  }
+
+  // Visits all entries, in no order, under the lock: visit(DeviceBlock&) may change all but the
+  // name, and may ask is_owned().
+  enum class Then : std::uint8_t { leave, changed, gone };
+  template <class Visit>
+  void for_each(InHook hook, Visit&& visit) noexcept {
+    const system::SpinGuard guard(lock_);
+    if (!guard) return;
+    for (std::uint32_t slot = 1; slot < slots(); ++slot) {
+      DeviceBlock block = copy_of(slot);
+      if (block.name.key == 0) continue;
+      const Then then = visit(block);
+      if (then == Then::changed) store(slot, block);
+      if (then == Then::gone) erase(hook, slot);
+    }
+  }
+
+  // Whether there is such an entry of `owner`. Asked by visitors.
+  bool is_owned(const DeviceName& name, std::uint64_t owner) const noexcept {
+    const std::uint32_t slot = slot_of(name);
+    return slot != 0 && session::g_session.device_blocks.at(slot).owner == owner;
+  }
+
+  // The session is gone.
+  void forget(InHook) noexcept;
+
+ private:
+  static std::uint32_t slots() noexcept { return session::g_session.device_blocks.size(); }
+  std::uint32_t slot_of(const DeviceName&) const noexcept;
+  static DeviceBlock copy_of(std::uint32_t slot) noexcept;
+  static void store(std::uint32_t slot, const DeviceBlock&) noexcept;
+  void erase(InHook, std::uint32_t slot) noexcept;
+
+  system::SpinLock lock_;
+  std::uint32_t free_slot_ = 0;  // head of the list through DeviceBlock::reserved
+  Index<Outgrown::unmap> index_;
+};
+
+}  // namespace oomrec::live
