@@ -48,8 +48,9 @@ std::uint32_t describe_device(InHook, const DeviceIdentity&) noexcept;
 bool wants_look(InHook, std::uint32_t device, bool refused) noexcept;
 void on_device_look(InHook, std::uint32_t device, std::uint64_t free_bytes,
                     std::uint64_t total_bytes) noexcept;
-// What all pools of a device hold, as the driver tells it.
-void on_pool_look(InHook, std::uint32_t device, std::uint64_t reserved_bytes) noexcept;
+// What a pool holds, as the driver tells it. A pool that is met is one that holds nothing yet.
+void on_pool_look(InHook, const DeviceName& pool, std::uint32_t device,
+                  std::uint64_t reserved_bytes) noexcept;
 
 // --- Memory --------------------------------------------------------------------------------------
 
@@ -65,6 +66,9 @@ struct DeviceMemory {
 };
 
 Space space_of(Vendor, DeviceKind) noexcept;
+
+// Whether there are limits of devices, or rules of --fail: else nothing needs to be asked first.
+bool may_refuse_on_device() noexcept;
 
 // False: the request would pass the device's limit, or a rule of --fail speaks of it. Called before
 // the real function. `kind`: of what it would give.

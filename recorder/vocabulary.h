@@ -128,9 +128,11 @@ inline constexpr auto kModeNames = std::to_array<std::string_view>({OOMREC_MODES
 inline constexpr auto kApiNames = [] {
   std::array<std::string_view, static_cast<std::size_t>(Api::end_of_hip)> names{};
 #define Y(name) names[static_cast<std::size_t>(Api::name)] = #name;
-  OOMREC_APIS(Y) OOMREC_CUDA_APIS(Y) OOMREC_HIP_APIS(Y)
+  OOMREC_APIS(Y)
+  OOMREC_CUDA_APIS(Y)
+  OOMREC_HIP_APIS(Y)
 #undef Y
-  return names;
+      return names;
 }();
 #undef X
 

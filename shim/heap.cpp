@@ -8,7 +8,7 @@
 
 namespace oomrec::shim {
 
-constinit Watch g_watched[kApiCount] = {};
+constinit Watch g_watched[kHostApiCount] = {};
 constinit bool g_entered_unwatched = false;
 constinit bool g_glibc_chunks = false;
 

@@ -25,7 +25,7 @@ enum class Watch : std::uint8_t {
   on,
   on_and_new_may_be_pending,  // the allocator has an operator new of its own (operator_new.cpp)
 };
-extern constinit Watch g_watched[kApiCount];
+extern constinit Watch g_watched[kHostApiCount];
 
 inline Watch watched(Api api) noexcept { return g_watched[static_cast<std::size_t>(api)]; }
 

@@ -19,6 +19,7 @@
 #include "recorder/recorder.h"
 #include "recorder/system/syscalls.h"
 #include "shim/export.h"
+#include "shim/gpu/driver.h"
 #include "shim/next.h"
 
 extern "C" int on_exit(void (*)(int, void*), void*) __attribute__((weak));
@@ -50,6 +51,7 @@ bool is_refused_by_rule(Api api, std::uint64_t bytes) noexcept {
 void begin_child() noexcept {
   const HookScope scope;
   recorder::on_fork_child(scope.in_hook());
+  gpu::on_fork_child();
 }
 
 pid_t observe_fork(pid_t (*real)()) noexcept {
@@ -192,8 +194,9 @@ OOMREC_HOOK(int, pthread_create,
 
 OOMREC_HOOK(int, dlclose, (void* library)) {
   const int result = g_next.dlclose(library);
-  const HookScope scope;
   const KeepErrno keep;
+  gpu::on_library_closed();
+  const HookScope scope;
   recorder::on_module_unload(scope.in_hook());
   return result;
 }

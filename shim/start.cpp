@@ -18,6 +18,7 @@
 #include "recorder/options.h"
 #include "recorder/recorder.h"
 #include "recorder/system/syscalls.h"
+#include "shim/gpu/driver.h"
 #include "shim/heap.h"
 #include "shim/info.h"
 #include "shim/next.h"
@@ -138,6 +139,7 @@ std::string_view off_reason(const Options& options) noexcept {
     print({"oomrec: ", heap.note, "; the limit covers mappings only\n"});
   if (off.empty()) start_exec(options.children, library_path);
   if (recording) start_exit();
+  gpu::start_gpu();
   if (const char* const path = value_of(environment, "OOMREC_INFO");
       path != nullptr && ::getauxval(AT_SECURE) == 0) {
     write_info(path, options, heap, recording, off, library_path);

@@ -114,11 +114,6 @@ void on_device_look(InHook, std::uint32_t device, std::uint64_t free_bytes,
   known.look_ns.store(system::coarse_ns(), std::memory_order_release);
 }
 
-void on_pool_look(InHook, std::uint32_t device, std::uint64_t reserved_bytes) noexcept {
-  if (!is_known(device)) return;
-  g_session.devices.at(device).pool_reserved_bytes.store(reserved_bytes, std::memory_order_relaxed);
-}
-
 session::DeviceEvidence device_evidence(std::uint32_t device, std::uint64_t now_ns) noexcept {
   session::DeviceEvidence seen{};
   if (!is_known(device)) return seen;

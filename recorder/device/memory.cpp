@@ -122,6 +122,8 @@ void count_out(InHook hook, ThreadState* thread, const DeviceBlock& block) noexc
   count_at_once(hook, thread, space_of(block.name.vendor, block.kind), {0, 0, 1, 0, block.bytes});
 }
 
+bool may_refuse_on_device() noexcept { return g_state.options.limit_gpu[0] != '\0' || injects(); }
+
 bool admits_on_device(InHook hook, Request& request, DeviceKind kind) noexcept {
   if (phase() == Phase::off || !devices_ready(hook)) return true;
   request.rule = refusing_rule(hook, request);
@@ -157,12 +159,15 @@ void on_device_allocate(InHook hook, const DeviceMemory& memory) noexcept {
   block.kind = memory.kind;
   if (from.node != 0 && has_memory(block))
     block.holder = g_state.holders.find_or_add(hook, from.node, space, memory.api, 0);
-  DeviceBlock replaced;
+  DeviceBlock pool, replaced;
+  const DeviceName owner{memory.name.vendor, DeviceKey::pool, memory.owner};
+  if (memory.kind == DeviceKind::pooled && g_state.device_blocks.find(hook, owner, pool))
+    block.device = pool.device;  // wherever the stream is
   if (!g_state.device_blocks.insert(hook, block, replaced)) return drop();
   let_go(hook, from.thread, replaced);
   tally_call(memory.api, memory.bytes);
   if (from.thread != nullptr) {
-    append_device_event(*from.thread, EventKind::allocate, memory.api, space, memory.device,
+    append_device_event(*from.thread, EventKind::allocate, memory.api, space, block.device,
                         memory.name.key, memory.bytes, from.node);
   }
   count_in(hook, from, block);
@@ -201,6 +206,28 @@ bool on_device_retain(InHook hook, const DeviceName& handle) noexcept {
     ++entry.references;
     return true;
   });
+}
+
+void on_pool_look(InHook hook, const DeviceName& pool, std::uint32_t device,
+                  std::uint64_t reserved_bytes) noexcept {
+  if (phase() == Phase::off || pool.key == 0 || !devices_ready(hook)) return;
+  std::uint64_t before = 0;
+  const bool known = g_state.device_blocks.change(hook, pool, [&](DeviceBlock& entry) noexcept {
+    before = entry.bytes;
+    device = entry.device;
+    entry.bytes = reserved_bytes;
+    return true;
+  });
+  if (!known) {
+    DeviceBlock entry, replaced;
+    entry.name = pool;
+    entry.device = device;
+    entry.bytes = reserved_bytes;
+    if (!g_state.device_blocks.insert(hook, entry, replaced)) return drop();
+  }
+  if (device == 0 || device >= g_session.devices.size()) return;
+  g_session.devices.at(device).pool_reserved_bytes.fetch_add(reserved_bytes - before,
+                                                             std::memory_order_relaxed);
 }
 
 void on_device_map(InHook hook, Api api, Vendor vendor, std::uint64_t address, std::uint64_t bytes,

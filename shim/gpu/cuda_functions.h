@@ -22,7 +22,7 @@
     (context, affinities, count, flags, device), Refusable()) \
   X(cuCtxDestroy,                 cuCtxDestroy,              (CUcontext context),                   (context),         ContextEnd(context)) \
   X(cuCtxDestroy_v2,              cuCtxDestroy,              (CUcontext context),                   (context),         ContextEnd(context)) \
-  X(cuDevicePrimaryCtxRetain,     cuDevicePrimaryCtxRetain,  (CUcontext* context, CUdevice device), (context, device), Refusable()) \
+  X(cuDevicePrimaryCtxRetain,     cuDevicePrimaryCtxRetain,  (CUcontext* context, CUdevice device), (context, device), PrimaryRetained(context, device)) \
   X(cuDevicePrimaryCtxRelease,    cuDevicePrimaryCtxRelease, (CUdevice device),                     (device),          PrimaryRelease(device)) \
   X(cuDevicePrimaryCtxRelease_v2, cuDevicePrimaryCtxRelease, (CUdevice device),                     (device),          PrimaryRelease(device)) \
   X(cuDevicePrimaryCtxReset,      cuDevicePrimaryCtxReset,   (CUdevice device),                     (device),          DeviceReset(device)) \

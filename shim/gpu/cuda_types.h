@@ -43,6 +43,9 @@ using CUstream = struct CUstream_st*;
 
 // Enumerations whose values do not matter here.
 using CUdriverProcAddressQueryResult = int;
+using CUmemPool_attribute = int;
+using CUstreamCaptureMode = int;
+using CUstreamCaptureStatus = int;
 using CUjit_option = int;
 using CUlibraryOption = int;
 using CUmemAllocationHandleType = int;
@@ -54,6 +57,10 @@ struct CUDA_GRAPH_INSTANTIATE_PARAMS;
 struct CUexecAffinityParam;
 struct CUgraphEdgeData;
 struct CUmemPoolPtrExportData;
+
+struct CUuuid {
+  char bytes[16];
+};
 
 struct CUipcMemHandle {
   char reserved[64];

@@ -36,6 +36,9 @@ using hipStream_t = struct ihipStream_t*;
 using hipDriverEntryPointQueryResult = int;
 using hipDriverProcAddressQueryResult = int;
 using hipJitOption = int;
+using hipMemPoolAttr = int;
+using hipStreamCaptureMode = int;
+using hipStreamCaptureStatus = int;
 using hipLibraryOption = int;
 using hipMemAllocationHandleType = int;
 using hipMemAllocationType = int;
@@ -44,6 +47,10 @@ using hipMemAllocationType = int;
 struct hipExternalMemoryMipmappedArrayDesc;
 struct hipGraphInstantiateParams;
 struct hipMemPoolPtrExportData;
+
+struct hipUUID {
+  char bytes[16];
+};
 
 struct hipIpcMemHandle_t {
   char reserved[64];

@@ -92,6 +92,8 @@ std::string_view OptionRow::value() const {
       return "ACTION";
     case OptionType::rules:
       return "RULES";
+    case OptionType::device_sizes:
+      return "SIZE[@DEVICE]";
     case OptionType::flag:
       return standard == "1" ? "0|1" : "";
   }

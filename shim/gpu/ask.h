@@ -1,0 +1,17 @@
+// OOMREC_ASK(name, parameters): ask_NAME(arguments…), a question to a driver. False: the driver has
+// no such function or refuses, or it is not asked any more. Expects g_query_NAME, and in scope
+// `asked_driver()` and the driver's `Result`, which is 0 when all went well.
+#pragma once
+
+#include <atomic>
+
+#define OOMREC_ASK(name, parameters)                                              \
+  struct Ask_##name {                                                             \
+    template <class... Arguments>                                                 \
+    bool operator()(Arguments... arguments) const noexcept {                      \
+      void* const function = g_query_##name.load(std::memory_order_acquire);      \
+      return function != nullptr && asked_driver().may_ask() &&                   \
+             reinterpret_cast<Result(*) parameters>(function)(arguments...) == 0; \
+    }                                                                             \
+  };                                                                              \
+  [[maybe_unused]] constexpr Ask_##name ask_##name;

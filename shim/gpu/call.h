@@ -1,0 +1,126 @@
+// The one way of a driver's call through a wrapper.
+//
+//   allowed by the limit → real call → what only the driver can tell is asked → recorded
+//
+// While the real function runs no hook is active: what a driver allocates on the host meanwhile is
+// the program's, and is recorded as such. What a driver calls of itself is part of the call. The
+// program gets what the real function returned.
+//
+// An action says what a call means. All its parts are optional:
+//   Wants wants() const             it allocates: may be refused, by us or with out-of-memory
+//   Site where(const Call&) const   whose memory it is, if not that of the current device
+//   void prepare(const Call&)       before the real call, outside of the recorder
+//   void before(InHook, Call&)      before it, in the recorder
+//   void ask(Call&)                 after it succeeded, outside
+//   void done(InHook, const Call&)  after it succeeded, in the recorder
+//   void undone(InHook)             after it failed, in the recorder
+#pragma once
+
+#include "recorder/hook_scope.h"
+#include "shim/gpu/driver.h"
+#include "shim/gpu/site.h"
+
+namespace oomrec::shim::gpu {
+
+using session::DeviceKey;
+using session::DeviceKind;
+
+inline constexpr int kOutOfMemory = 2;  // of both vendors
+
+struct Wants {
+  std::uint64_t bytes = 0;
+  DeviceKind kind = DeviceKind::none;
+};
+
+struct Call {
+  Vendor vendor;
+  Api api;
+  bool per_thread;  // stream 0 is the thread's own
+  Site site{};
+  std::uint32_t device = 0;  // entry
+
+  void* stream(const void* of) const noexcept {
+    constexpr std::uintptr_t kPerThread = 2;
+    return reinterpret_cast<void*>(
+        of == nullptr && per_thread ? kPerThread : reinterpret_cast<std::uintptr_t>(of));
+  }
+};
+
+// Asks for the figures of the call's device, when it is time; at once after a refusal.
+void look(const Call&, DeviceKind, bool refused) noexcept;
+
+// False: the recorder refuses, and has said so. `call` knows its site.
+bool admits(InHook, const Call&, const Wants&) noexcept;
+void tell_refusal(InHook, const Call&, const Wants&) noexcept;
+
+// On this thread, in a driver's function that the program has called.
+class InsideDriver {
+ public:
+  InsideDriver() noexcept { t_inside = true; }
+  ~InsideDriver() { t_inside = false; }
+  InsideDriver(const InsideDriver&) = delete;
+  InsideDriver& operator=(const InsideDriver&) = delete;
+  static bool here() noexcept { return t_inside; }
+
+ private:
+  [[gnu::tls_model("initial-exec")]] static inline constinit thread_local bool t_inside = false;
+};
+
+template <class Action>
+void find_site(Call& call, const Action& action) noexcept {
+  if constexpr (requires { action.where(call); })
+    call.site = action.where(call);
+  else
+    call.site = current_site(call.vendor);
+  call.device = entry_of(call.vendor, call.site.ordinal);
+}
+
+template <class Action, class Real>
+[[gnu::always_inline]] inline int observe(Call call, Action action, Real real) noexcept {
+  if (InsideDriver::here() || !HookScope::idle() || !recorder::is_active()) return real();
+  const InsideDriver inside;
+  constexpr bool kAllocates = requires { action.wants(); };
+  if constexpr (kAllocates) {
+    if (recorder::may_refuse_on_device()) {
+      find_site(call, action);
+      const HookScope scope;
+      if (!admits(scope.in_hook(), call, action.wants())) return kOutOfMemory;
+    }
+  }
+  if constexpr (requires { action.prepare(call); }) action.prepare(call);
+  if constexpr (requires(InHook hook) { action.before(hook, call); }) {
+    const HookScope scope;
+    action.before(scope.in_hook(), call);
+  }
+  const int result = real();
+  const KeepErrno keep;
+  if (result == 0) {
+    if constexpr (requires { action.ask(call); }) action.ask(call);
+    if constexpr (requires(InHook hook) { action.done(hook, call); }) {
+      if constexpr (kAllocates) {
+        if (action.wants().kind != DeviceKind::none) find_site(call, action);
+      }
+      {
+        const HookScope scope;
+        action.done(scope.in_hook(), call);
+      }
+      if constexpr (kAllocates) look(call, action.wants().kind, false);
+    }
+    return result;
+  }
+  if constexpr (requires(InHook hook) { action.undone(hook); }) {
+    const HookScope scope;
+    action.undone(scope.in_hook());
+  }
+  if constexpr (kAllocates) {
+    if (result == kOutOfMemory) {
+      find_site(call, action);
+      look(call, action.wants().kind, true);
+      const HookScope scope;
+      tell_refusal(scope.in_hook(), call, action.wants());
+    }
+  }
+  return result;
+}
+
+}  // namespace oomrec::shim::gpu

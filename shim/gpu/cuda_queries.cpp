@@ -1,0 +1,124 @@
+#include "shim/gpu/cuda_queries.h"
+
+#include <cstring>
+
+#include "shim/gpu/ask.h"
+#include "shim/gpu/cuda_driver.h"
+#include "shim/gpu/queries.h"
+#include "shim/gpu/site.h"
+
+namespace oomrec::shim::cuda {
+namespace {
+
+using Result = CUresult;
+gpu::Driver& asked_driver() noexcept { return gpu::g_cuda; }
+OOMREC_CUDA_QUERIES(OOMREC_ASK)
+
+constexpr CUstreamCaptureMode kRelaxed = 2;      // CU_STREAM_CAPTURE_MODE_RELAXED
+constexpr CUstreamCaptureStatus kCapturing = 1;  // CU_STREAM_CAPTURE_STATUS_ACTIVE
+constexpr CUmemPool_attribute kReserved = 5;     // CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT
+
+class Relaxed {
+ public:
+  Relaxed() noexcept : exchanged_(ask_cuThreadExchangeStreamCaptureMode(&mode_)) {}
+  ~Relaxed() {
+    if (exchanged_) ask_cuThreadExchangeStreamCaptureMode(&mode_);
+  }
+  Relaxed(const Relaxed&) = delete;
+  Relaxed& operator=(const Relaxed&) = delete;
+
+ private:
+  CUstreamCaptureMode mode_ = kRelaxed;  // then the thread's own
+  const bool exchanged_;
+};
+
+gpu::Site site() noexcept {
+  CUcontext context = nullptr;
+  CUdevice device = -1;
+  if (!ask_cuCtxGetCurrent(&context) || context == nullptr || !ask_cuCtxGetDevice(&device))
+    return {};
+  return {device, reinterpret_cast<std::uint64_t>(context)};
+}
+
+// Only the current context's device can be asked for; a stream of another context belongs nowhere.
+gpu::Site site_of_stream(void* stream) noexcept {
+  gpu::Site found = site();
+  constexpr std::uintptr_t kPerThread = 2;  // CU_STREAM_PER_THREAD; 0 and 1: the legacy stream
+  CUcontext context = nullptr;
+  if (reinterpret_cast<std::uintptr_t>(stream) > kPerThread &&
+      ask_cuStreamGetCtx(static_cast<CUstream>(stream), &context) &&
+      reinterpret_cast<std::uint64_t>(context) != found.context)
+    found = {gpu::ordinal_of_context(reinterpret_cast<std::uint64_t>(context)),
+             reinterpret_cast<std::uint64_t>(context)};
+  return found;
+}
+
+bool memory(std::uint64_t& free_bytes, std::uint64_t& total_bytes) noexcept {
+  const Relaxed relaxed;
+  std::size_t free = 0, total = 0;
+  if (!ask_cuMemGetInfo_v2(&free, &total)) return false;
+  free_bytes = free;
+  total_bytes = total;
+  return true;
+}
+
+void identify(recorder::DeviceIdentity& identity) noexcept {
+  CUuuid uuid{};
+  if (ask_cuDeviceGetUuid(&uuid, identity.ordinal)) std::memcpy(identity.uuid, &uuid, sizeof uuid);
+  if (!ask_cuDeviceGetName(identity.name, int{sizeof identity.name - 1}, identity.ordinal))
+    identity.name[0] = '\0';
+}
+
+std::uint32_t version() noexcept {
+  int version = 0;
+  return ask_cuDriverGetVersion(&version) ? static_cast<std::uint32_t>(version) : 0;
+}
+
+std::uint64_t capturing_graph(void* stream) noexcept {
+  CUstreamCaptureStatus status = 0;
+  CUgraph graph = nullptr;
+  cuuint64_t id = 0;
+  const CUgraphNode** const no_dependencies = nullptr;
+  std::size_t* const no_count = nullptr;
+  const bool known = ask_cuStreamGetCaptureInfo_v2(static_cast<CUstream>(stream), &status, &id,
+                                                   &graph, no_dependencies, no_count);
+  return known && status == kCapturing ? reinterpret_cast<std::uint64_t>(graph) : 0;
+}
+
+std::uint64_t bytes_at(std::uint64_t address) noexcept {
+  CUdeviceptr base = 0;
+  std::size_t bytes = 0;
+  return ask_cuMemGetAddressRange_v2(&base, &bytes, address) ? bytes : 0;
+}
+
+void* pool(std::int32_t ordinal) noexcept {
+  CUmemoryPool found = nullptr;
+  return ask_cuDeviceGetMemPool(&found, ordinal) ? found : nullptr;
+}
+
+bool pool_reserved(void* of, std::uint64_t& bytes) noexcept {
+  const Relaxed relaxed;
+  cuuint64_t reserved = 0;
+  if (!ask_cuMemPoolGetAttribute(static_cast<CUmemoryPool>(of), kReserved, &reserved)) return false;
+  bytes = reserved;
+  return true;
+}
+
+bool primary_is_active(std::int32_t ordinal) noexcept {
+  unsigned flags = 0;
+  int active = 0;
+  return ask_cuDevicePrimaryCtxGetState(ordinal, &flags, &active) && active != 0;
+}
+
+}  // namespace
+}  // namespace oomrec::shim::cuda
+
+namespace oomrec::shim::gpu {
+
+constinit const Queries g_cuda_queries = {
+    cuda::site,          cuda::site_of_stream,    cuda::memory,   cuda::identify,
+    cuda::version,       cuda::capturing_graph,   cuda::bytes_at, cuda::pool,
+    cuda::pool_reserved, cuda::primary_is_active,
+};
+
+}  // namespace oomrec::shim::gpu

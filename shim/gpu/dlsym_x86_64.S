@@ -1,0 +1,32 @@
+# void *dlsym(void *library, const char *name)
+#
+# The loader's function finds RTLD_NEXT and RTLD_DEFAULT by its return address: it is entered by a
+# jump, with the caller's. An ordinary function that calls it would break every other library's
+# RTLD_NEXT. Another processor is one more file.
+        .text
+        .globl  dlsym
+        .type   dlsym, @function
+        .p2align 4
+dlsym:
+        .cfi_startproc
+        endbr64
+        push    %rdi
+        .cfi_adjust_cfa_offset 8
+        push    %rsi
+        .cfi_adjust_cfa_offset 8
+        sub     $8, %rsp                      # the stack is aligned for a call
+        .cfi_adjust_cfa_offset 8
+        call    oomrec_dlsym_filter           # rax: the answer, rdx: whether it is one
+        add     $8, %rsp
+        .cfi_adjust_cfa_offset -8
+        pop     %rsi
+        .cfi_adjust_cfa_offset -8
+        pop     %rdi
+        .cfi_adjust_cfa_offset -8
+        test    %rdx, %rdx
+        jne     1f
+        jmp     *oomrec_real_dlsym(%rip)
+1:      ret
+        .cfi_endproc
+        .size   dlsym, . - dlsym
+        .section .note.GNU-stack, "", @progbits

@@ -1,0 +1,91 @@
+// A vendor's driver as it is loaded in this process: where its functions are, and which of ours
+// stand before them.
+//
+// A wrapper calls the definition that the program would have met without us: the next one after
+// ours, else the driver's own, else what a look-up of the program's returned. What a program is
+// given for a function is found by its address alone; names and versions play no part.
+//
+// Looking for the driver enters the loader: never inside a hook of another function, only in a
+// look-up of the program's own or in a wrapper's first call. A driver is never loaded for it.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "recorder/device.h"
+
+namespace oomrec::shim::gpu {
+
+using recorder::LookUp;
+using session::Vendor;
+
+// One function of the table.
+struct Function {
+  const char* name;
+  void* wrapper;
+  std::atomic<void*> next{nullptr};  // what the wrapper calls
+  std::atomic<void*> own{nullptr};   // the driver's
+  std::atomic<bool> looked_up{false};
+};
+
+// A function of the driver that we ask something; its pointer goes to `to`.
+struct Query {
+  const char* name;
+  std::atomic<void*>* to;
+};
+
+class Driver {
+ public:
+  constexpr Driver(Vendor vendor, std::span<const char* const> libraries,
+                   std::span<Function> functions, std::span<const Query> queries) noexcept
+      : vendor_(vendor), libraries_(libraries), functions_(functions), queries_(queries) {}
+
+  // What wrapper `index` calls; nullptr: no driver is loaded.
+  void* next(std::size_t index) noexcept {
+    void* const found = functions_[index].next.load(std::memory_order_acquire);
+    return found != nullptr ? found : find_next(index);
+  }
+
+  // Whether the driver is loaded: looks for it if it has not been found yet.
+  bool find() noexcept;
+
+  // The function of the table that has this name; nullptr: none.
+  Function* function(const char* name) noexcept;
+
+  // What the program gets for `address`, which a look-up of `name` (may be nullptr) returned.
+  void* given_for(void* address, Function* named, LookUp) noexcept;
+
+  // A library was closed: perhaps it was this one.
+  void forget_if_closed() noexcept;
+
+  // After a fork: the driver is of no use to the child, and is asked nothing.
+  void stop_asking() noexcept { may_ask_.store(false, std::memory_order_relaxed); }
+  bool may_ask() const noexcept { return may_ask_.load(std::memory_order_relaxed); }
+
+ private:
+  void* find_next(std::size_t index) noexcept;
+  void* open() const noexcept;
+  void adopt(void* library) noexcept;
+  Function* function_at(void* address) noexcept;
+  void tell(Function&, LookUp) noexcept;
+
+  const Vendor vendor_;
+  const std::span<const char* const> libraries_;
+  const std::span<Function> functions_;
+  const std::span<const Query> queries_;
+  std::atomic<bool> found_{false};
+  std::atomic<bool> may_ask_{true};
+};
+
+extern constinit Driver g_cuda;
+extern constinit Driver g_hip;
+inline Driver& driver_of(Vendor vendor) noexcept { return vendor == Vendor::cuda ? g_cuda : g_hip; }
+
+// For the hooks of dlclose and fork, and for the constructor.
+void start_gpu() noexcept;
+void on_library_closed() noexcept;
+void on_fork_child() noexcept;
+
+}  // namespace oomrec::shim::gpu

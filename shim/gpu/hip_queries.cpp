@@ -1,0 +1,118 @@
+#include "shim/gpu/hip_queries.h"
+
+#include <cstring>
+
+#include "shim/gpu/ask.h"
+#include "shim/gpu/hip_driver.h"
+#include "shim/gpu/queries.h"
+#include "shim/gpu/site.h"
+
+namespace oomrec::shim::hip {
+namespace {
+
+using Result = hipError_t;
+gpu::Driver& asked_driver() noexcept { return gpu::g_hip; }
+OOMREC_HIP_QUERIES(OOMREC_ASK)
+
+constexpr hipStreamCaptureMode kRelaxed = 2;      // hipStreamCaptureModeRelaxed
+constexpr hipStreamCaptureStatus kCapturing = 1;  // hipStreamCaptureStatusActive
+constexpr hipMemPoolAttr kReserved = 5;           // hipMemPoolAttrReservedMemCurrent
+
+class Relaxed {
+ public:
+  Relaxed() noexcept : exchanged_(ask_hipThreadExchangeStreamCaptureMode(&mode_)) {}
+  ~Relaxed() {
+    if (exchanged_) ask_hipThreadExchangeStreamCaptureMode(&mode_);
+  }
+  Relaxed(const Relaxed&) = delete;
+  Relaxed& operator=(const Relaxed&) = delete;
+
+ private:
+  hipStreamCaptureMode mode_ = kRelaxed;  // then the thread's own
+  const bool exchanged_;
+};
+
+gpu::Site site_of(int device) noexcept { return {device, gpu::context_of_ordinal(device)}; }
+
+gpu::Site site() noexcept {
+  int device = -1;
+  return ask_hipGetDevice(&device) ? site_of(device) : gpu::Site{};
+}
+
+gpu::Site site_of_stream(void* stream) noexcept {
+  constexpr std::uintptr_t kPerThread = 2;  // hipStreamPerThread; 0 and 1: the legacy stream
+  hipDevice_t device = -1;
+  if (reinterpret_cast<std::uintptr_t>(stream) > kPerThread &&
+      ask_hipStreamGetDevice(static_cast<hipStream_t>(stream), &device))
+    return site_of(device);
+  return site();
+}
+
+bool memory(std::uint64_t& free_bytes, std::uint64_t& total_bytes) noexcept {
+  const Relaxed relaxed;
+  std::size_t free = 0, total = 0;
+  if (!ask_hipMemGetInfo(&free, &total)) return false;
+  free_bytes = free;
+  total_bytes = total;
+  return true;
+}
+
+void identify(recorder::DeviceIdentity& identity) noexcept {
+  hipUUID uuid{};
+  if (ask_hipDeviceGetUuid(&uuid, identity.ordinal)) std::memcpy(identity.uuid, &uuid, sizeof uuid);
+  if (!ask_hipDeviceGetName(identity.name, int{sizeof identity.name - 1}, identity.ordinal))
+    identity.name[0] = '\0';
+}
+
+std::uint32_t version() noexcept {
+  int version = 0;
+  return ask_hipRuntimeGetVersion(&version) ? static_cast<std::uint32_t>(version) : 0;
+}
+
+std::uint64_t capturing_graph(void* stream) noexcept {
+  hipStreamCaptureStatus status = 0;
+  hipGraph_t graph = nullptr;
+  unsigned long long id = 0;
+  const hipGraphNode_t** const no_dependencies = nullptr;
+  std::size_t* const no_count = nullptr;
+  const bool known = ask_hipStreamGetCaptureInfo_v2(static_cast<hipStream_t>(stream), &status, &id,
+                                                    &graph, no_dependencies, no_count);
+  return known && status == kCapturing ? reinterpret_cast<std::uint64_t>(graph) : 0;
+}
+
+std::uint64_t bytes_at(std::uint64_t address) noexcept {
+  hipDeviceptr_t base = nullptr;
+  std::size_t bytes = 0;
+  return ask_hipMemGetAddressRange(&base, &bytes, reinterpret_cast<hipDeviceptr_t>(address)) ? bytes
+                                                                                             : 0;
+}
+
+void* pool(std::int32_t ordinal) noexcept {
+  hipMemPool_t found = nullptr;
+  return ask_hipDeviceGetMemPool(&found, ordinal) ? found : nullptr;
+}
+
+bool pool_reserved(void* of, std::uint64_t& bytes) noexcept {
+  const Relaxed relaxed;
+  std::uint64_t reserved = 0;
+  if (!ask_hipMemPoolGetAttribute(static_cast<hipMemPool_t>(of), kReserved, &reserved))
+    return false;
+  bytes = reserved;
+  return true;
+}
+
+// Contexts of HIP are its devices: they end by a reset.
+bool primary_is_active(std::int32_t) noexcept { return true; }
+
+}  // namespace
+}  // namespace oomrec::shim::hip
+
+namespace oomrec::shim::gpu {
+
+constinit const Queries g_hip_queries = {
+    hip::site,          hip::site_of_stream,    hip::memory,   hip::identify,
+    hip::version,       hip::capturing_graph,   hip::bytes_at, hip::pool,
+    hip::pool_reserved, hip::primary_is_active,
+};
+
+}  // namespace oomrec::shim::gpu

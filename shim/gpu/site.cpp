@@ -1,0 +1,102 @@
+#include "shim/gpu/site.h"
+
+#include <atomic>
+
+#include "shim/gpu/driver.h"
+
+namespace oomrec::shim::gpu {
+namespace {
+
+using session::Vendor;
+
+constexpr std::int32_t kMaxDevices = 64;
+constexpr std::size_t kContexts = 256;  // a power of two
+
+struct Known {
+  std::atomic<std::uint64_t> context;
+  std::atomic<std::int32_t> ordinal;
+};
+constinit Known g_contexts[kContexts] = {};
+constinit std::atomic<std::uint64_t> g_primaries[kMaxDevices] = {};
+
+Known& place_of(std::uint64_t context) noexcept {
+  return g_contexts[context * 0x9e3779b97f4a7c15ULL >> 56];
+}
+
+void note_context(const Site& site) noexcept {
+  if (site.context == 0) return;
+  Known& known = place_of(site.context);
+  known.context.store(site.context, std::memory_order_relaxed);
+  known.ordinal.store(site.ordinal, std::memory_order_relaxed);
+}
+
+}  // namespace
+
+std::int32_t ordinal_of_context(std::uint64_t context) noexcept {
+  const Known& known = place_of(context);
+  return known.context.load(std::memory_order_relaxed) == context
+             ? known.ordinal.load(std::memory_order_relaxed)
+             : -1;
+}
+
+std::uint64_t primary_context(Vendor vendor, std::int32_t ordinal) noexcept {
+  if (vendor == Vendor::hip) return context_of_ordinal(ordinal);
+  return ordinal < 0 || ordinal >= kMaxDevices ? 0 : g_primaries[ordinal].load();
+}
+
+void note_primary_context(std::int32_t ordinal, std::uint64_t context) noexcept {
+  if (ordinal >= 0 && ordinal < kMaxDevices) g_primaries[ordinal].store(context);
+}
+
+std::uint32_t entry_of(Vendor vendor, std::int32_t ordinal) noexcept {
+  if (ordinal < 0) return 0;
+  {
+    const HookScope scope;
+    const std::uint32_t entry = recorder::device_entry(scope.in_hook(), vendor, ordinal);
+    if (entry != 0) return entry;
+  }
+  if (!driver_of(vendor).may_ask()) return 0;
+  recorder::DeviceIdentity identity{vendor, ordinal, {}, {}};
+  const Queries& ask = queries_of(vendor);
+  ask.identify(identity);
+  const std::uint32_t version = ask.version();
+  const HookScope scope;
+  recorder::describe_driver(scope.in_hook(), vendor, {}, version, 0);
+  return recorder::describe_device(scope.in_hook(), identity);
+}
+
+Site current_site(Vendor vendor) noexcept {
+  const Site site = queries_of(vendor).site();
+  note_context(site);
+  return site;
+}
+
+Site site_of_stream(Vendor vendor, void* stream) noexcept {
+  return stream == nullptr ? current_site(vendor) : queries_of(vendor).site_of_stream(stream);
+}
+
+bool look_at_memory(Vendor vendor, const Site& site, std::uint32_t device, bool refused) noexcept {
+  {
+    const HookScope scope;
+    if (!recorder::wants_look(scope.in_hook(), device, refused)) return false;
+  }
+  const Queries& ask = queries_of(vendor);
+  std::uint64_t free_bytes = 0, total_bytes = 0;
+  if (ask.site().ordinal != site.ordinal || !ask.memory(free_bytes, total_bytes)) return false;
+  const HookScope scope;
+  recorder::on_device_look(scope.in_hook(), device, free_bytes, total_bytes);
+  return true;
+}
+
+void look_at_pool(Vendor vendor, std::uint32_t device, std::int32_t ordinal, void* pool) noexcept {
+  const Queries& ask = queries_of(vendor);
+  if (pool == nullptr) pool = ask.pool(ordinal);
+  std::uint64_t reserved = 0;
+  if (pool == nullptr || !ask.pool_reserved(pool, reserved)) return;
+  const HookScope scope;
+  recorder::on_pool_look(scope.in_hook(),
+                         {vendor, session::DeviceKey::pool, reinterpret_cast<std::uint64_t>(pool)},
+                         device, reserved);
+}
+
+}  // namespace oomrec::shim::gpu

@@ -1,0 +1,33 @@
+// Where a call went: its device and context, and what is asked there.
+#pragma once
+
+#include "shim/gpu/queries.h"
+
+namespace oomrec::shim::gpu {
+
+// A HIP device stands for its context.
+constexpr std::uint64_t context_of_ordinal(std::int32_t ordinal) noexcept {
+  return ordinal < 0 ? 0 : static_cast<std::uint64_t>(ordinal) + 1;
+}
+
+// Contexts whose device was seen while they were current; -1: never.
+std::int32_t ordinal_of_context(std::uint64_t context) noexcept;
+
+// The context that a device's primary one is; 0: not known.
+std::uint64_t primary_context(session::Vendor, std::int32_t ordinal) noexcept;
+void note_primary_context(std::int32_t ordinal, std::uint64_t context) noexcept;
+
+// The device's entry in the session, which it gets when it is first met. Asks the driver then.
+std::uint32_t entry_of(session::Vendor, std::int32_t ordinal) noexcept;
+
+Site current_site(session::Vendor) noexcept;
+Site site_of_stream(session::Vendor, void* stream) noexcept;
+
+// Asks for the free and total bytes of `site`, if it is time and the thread is there. False:
+// neither.
+bool look_at_memory(session::Vendor, const Site&, std::uint32_t device, bool refused) noexcept;
+
+// Asks what a pool holds; nullptr: the pool that the device's allocations take by themselves.
+void look_at_pool(session::Vendor, std::uint32_t device, std::int32_t ordinal, void* pool) noexcept;
+
+}  // namespace oomrec::shim::gpu
