@@ -11,7 +11,7 @@
 namespace fake_gpu {
 namespace {
 
-Table<Block, 1 << 17> g_blocks;
+Table<Block, 1 << 17, Reuse::soon> g_blocks;
 
 constexpr unsigned kBuckets = 1 << 16;
 Block* g_buckets[kBuckets];

@@ -51,8 +51,8 @@ long value_for(Rules& rules, const char* function) {
   for (unsigned i = 0; i < rules.count; ++i) {
     Rule& rule = rules.rules[i];
     if (std::strcmp(rule.function, function) != 0) continue;
-    ++rule.seen;
-    if (rule.nth == 0 || rule.nth == rule.seen) value = rule.value;
+    const unsigned long call = __atomic_add_fetch(&rule.seen, 1, __ATOMIC_RELAXED);
+    if (rule.nth == 0 || rule.nth == call) value = rule.value;
   }
   return value;
 }

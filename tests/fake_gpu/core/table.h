@@ -1,6 +1,6 @@
-// A fixed table of objects; a handle of the front end is the address of a slot. Nothing is
-// allocated, a handle that was never given out or has ended is told from a good one, and a slot is
-// reused as late as possible, so that a stale handle stays stale.
+// A fixed table of objects; nothing is allocated. Where a handle of the front end is the address of
+// a slot, slots are reused as late as possible, so that a handle that has ended stays known as
+// such.
 #pragma once
 
 #include <cstddef>
@@ -8,25 +8,26 @@
 
 namespace fake_gpu {
 
-template <class T, std::size_t kSlots>
+enum class Reuse { late, soon };
+
+template <class T, std::size_t kSlots, Reuse kReuse = Reuse::late>
 class Table {
  public:
   // A new object, or null when the table is full.
   T* take() {
-    for (std::size_t tried = 0; tried < kSlots; ++tried) {
-      Slot& slot = slots_[next_];
-      next_ = (next_ + 1) % kSlots;
-      if (slot.used) continue;
-      slot.used = true;
-      slot.object = T{};
-      if (next_ > reached_) reached_ = next_;
-      if (next_ == 0) reached_ = kSlots;
-      return &slot.object;
-    }
-    return nullptr;
+    Slot* const slot = kReuse == Reuse::soon ? freed_or_first() : next_unused();
+    if (slot == nullptr) return nullptr;
+    slot->used = true;
+    slot->object = T{};
+    return &slot->object;
   }
 
-  void give_back(T* object) { reinterpret_cast<Slot*>(object)->used = false; }
+  void give_back(T* object) {
+    Slot* const slot = reinterpret_cast<Slot*>(object);
+    slot->used = false;
+    slot->next_freed = freed_;
+    freed_ = slot;
+  }
 
   // The object behind a handle, or null.
   T* find(const void* handle) {
@@ -44,18 +45,32 @@ class Table {
       if (slots_[i].used) action(slots_[i].object);
   }
 
-  void clear() {
-    for_each([this](T& object) { give_back(&object); });
-  }
-
  private:
   struct Slot {
     T object;  // first: a slot's address is its object's
     bool used;
+    Slot* next_freed;
   };
 
+  Slot* freed_or_first() {
+    if (freed_ == nullptr) return reached_ == kSlots ? nullptr : &slots_[reached_++];
+    Slot* const slot = freed_;
+    freed_ = slot->next_freed;
+    return slot;
+  }
+
+  Slot* next_unused() {
+    for (std::size_t tried = 0; tried < kSlots; ++tried) {
+      const std::size_t index = next_++ % kSlots;
+      if (index == reached_) ++reached_;
+      if (!slots_[index].used) return &slots_[index];
+    }
+    return nullptr;
+  }
+
   Slot slots_[kSlots] = {};
-  std::size_t next_ = 0;
+  Slot* freed_ = nullptr;    // soon
+  std::size_t next_ = 0;     // late
   std::size_t reached_ = 0;  // no slot from here on was ever used
 };
 

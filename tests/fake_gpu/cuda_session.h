@@ -1,0 +1,45 @@
+// What the tests of the fake driver share: a device with a current context, and what is used of it.
+#pragma once
+
+#include <doctest/doctest.h>
+
+#include <cstddef>
+
+#include "tests/fake_gpu/test_declarations.h"
+
+namespace fake_cuda_test {
+
+using namespace oomrec::shim::cuda;
+
+inline constexpr std::size_t kMiB = 1 << 20;
+inline constexpr int kInvalidValue = 1;
+inline constexpr int kOutOfMemory = 2;
+inline constexpr int kNotInitialized = 3;
+inline constexpr int kInvalidContext = 201;
+inline constexpr int kNotSupported = 801;
+
+inline std::size_t used() {
+  std::size_t free = 0;
+  std::size_t total = 0;
+  REQUIRE(cuMemGetInfo_v2(&free, &total) == 0);
+  return total - free;
+}
+
+// A context of the device is current, with nothing in it; ended with all that is left in it.
+struct Session {
+  explicit Session(int device = 0) : device_(device) {
+    REQUIRE(cuInit(0) == 0);
+    CUcontext context = nullptr;
+    REQUIRE(cuDevicePrimaryCtxRetain(&context, device) == 0);
+    REQUIRE(cuCtxSetCurrent(context) == 0);
+    REQUIRE(used() == 0);
+  }
+  ~Session() {
+    fake_gpu_reset();
+    cuDevicePrimaryCtxReset_v2(device_);
+    cuCtxSetCurrent(nullptr);
+  }
+  const int device_;
+};
+
+}  // namespace fake_cuda_test
