@@ -4,6 +4,7 @@
 #include <doctest/doctest.h>
 
 #include <cstddef>
+#include <cstdlib>
 
 #include "tests/fake_gpu/test_declarations.h"
 
@@ -28,6 +29,7 @@ inline std::size_t used() {
 // A context of the device is current, with nothing in it; ended with all that is left in it.
 struct Session {
   explicit Session(int device = 0) : device_(device) {
+    setenv("FAKE_GPU_BYTES", "256M", 1);  // read by the first call that needs it
     REQUIRE(cuInit(0) == 0);
     CUcontext context = nullptr;
     REQUIRE(cuDevicePrimaryCtxRetain(&context, device) == 0);

@@ -55,7 +55,7 @@ TEST_CASE("every function of the table is exported, and found under its base nam
   OOMREC_CUDA_FUNCTIONS(X)
 #undef X
   for (const std::string& base : bases)
-    for (const cuuint64_t flags : {0, 2}) {
+    for (const cuuint64_t flags : {0u, 2u}) {
       void* found = nullptr;
       REQUIRE(cuGetProcAddress_v2(base.c_str(), &found, 13050, flags, nullptr) == 0);
       CHECK_MESSAGE(exported.count(found) == 1, base);

@@ -2,7 +2,7 @@
 #define DOCTEST_CONFIG_IMPLEMENT_WITH_MAIN
 #include <doctest/doctest.h>
 
-#include <cstring>
+#include <cstdlib>
 #include <string>
 
 #include "tests/fake_gpu/core/uuid.h"
@@ -25,10 +25,11 @@ struct ProcessInfo {
 int nvmlDeviceGetComputeRunningProcesses_v3(void* device, unsigned* count, ProcessInfo* processes);
 }
 
-// FAKE_NVML=1:total=8G,used=3G,pid=123/500M,pid=124 by meson.build
 TEST_CASE("devices have the figures and processes that the environment gives them") {
   void* device = nullptr;
   CHECK(nvmlDeviceGetHandleByIndex_v2(0, &device) == 1);  // not initialized
+  setenv("FAKE_GPU_BYTES", "256M", 1);
+  setenv("FAKE_NVML", "1:total=8G,used=3G,pid=123/500M,pid=124", 1);
   REQUIRE(nvmlInit_v2() == 0);
   unsigned count = 0;
   REQUIRE(nvmlDeviceGetCount_v2(&count) == 0);

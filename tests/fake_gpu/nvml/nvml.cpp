@@ -88,7 +88,7 @@ Machine look() {
   return machine;
 }
 
-const Machine g_machine = look();
+Machine g_machine = {};
 int g_users = 0;  // nvmlInit nests
 
 // A device's handle is its address.
@@ -136,7 +136,7 @@ using namespace fake_gpu;
 #define FAKE_NVML_EXPORT extern "C" __attribute__((visibility("default")))
 
 FAKE_NVML_EXPORT int nvmlInit_v2() {
-  ++g_users;
+  if (g_users++ == 0) g_machine = look();
   return ok;
 }
 
