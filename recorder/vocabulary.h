@@ -132,7 +132,7 @@ inline constexpr auto kApiNames = [] {
   OOMREC_CUDA_APIS(Y)
   OOMREC_HIP_APIS(Y)
 #undef Y
-      return names;
+  return names;
 }();
 #undef X
 
