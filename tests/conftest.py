@@ -241,6 +241,12 @@ def victim(build_dir):
     return path_of
 
 
+@pytest.fixture(scope="session")
+def fake_gpu(build_dir):
+    """The environment of a program whose GPU's driver is ours (tests/fake_gpu/README.md)."""
+    return {"LD_LIBRARY_PATH": str(build_dir / "tests" / "fake_gpu")}
+
+
 @pytest.fixture
 def cgroup():
     """cgroup("200M") is a new memory cgroup with that limit; `preexec_fn=cgroup.enter` goes there."""

@@ -12,6 +12,10 @@ namespace {
 
 using Result = CUresult;
 gpu::Driver& asked_driver() noexcept { return gpu::g_cuda; }
+// The driver keeps no last error.
+struct Asking {
+  static bool is_allowed() noexcept { return true; }
+};
 OOMREC_CUDA_QUERIES(OOMREC_ASK)
 
 constexpr CUstreamCaptureMode kRelaxed = 2;      // CU_STREAM_CAPTURE_MODE_RELAXED

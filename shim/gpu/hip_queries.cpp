@@ -12,6 +12,35 @@ namespace {
 
 using Result = hipError_t;
 gpu::Driver& asked_driver() noexcept { return gpu::g_hip; }
+
+template <class... Parameters>
+Result call(const std::atomic<void*>& query, Parameters... parameters) noexcept {
+  void* const function = query.load(std::memory_order_acquire);
+  return function == nullptr ? hipSuccess
+                             : reinterpret_cast<Result (*)(Parameters...)>(function)(parameters...);
+}
+
+// The runtime keeps a thread's last error for hipGetLastError(); in older versions a call that goes
+// well takes it away. A refusal is put back by one more; beside any other error nothing is asked.
+class Asking {
+ public:
+  Asking() noexcept : before_(call(g_query_hipPeekAtLastError)) {}
+  ~Asking() {
+    if (!is_allowed() || call(g_query_hipPeekAtLastError) == before_) return;
+    constexpr std::size_t kTooMuch = std::size_t{1} << 60;
+    void* none = nullptr;
+    before_ == hipSuccess ? call(g_query_hipGetLastError)
+                          : call(g_query_hipMalloc, &none, kTooMuch);
+  }
+  Asking(const Asking&) = delete;
+  Asking& operator=(const Asking&) = delete;
+  bool is_allowed() const noexcept {
+    return before_ == hipSuccess || before_ == hipErrorOutOfMemory;
+  }
+
+ private:
+  const Result before_;
+};
 OOMREC_HIP_QUERIES(OOMREC_ASK)
 
 constexpr hipStreamCaptureMode kRelaxed = 2;      // hipStreamCaptureModeRelaxed

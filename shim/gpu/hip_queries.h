@@ -4,6 +4,9 @@
 
 // clang-format off
 #define OOMREC_HIP_QUERIES(X) \
+  X(hipPeekAtLastError,                 ()) \
+  X(hipGetLastError,                    ()) \
+  X(hipMalloc,                          (void** block, size_t bytes)) \
   X(hipGetDevice,                       (int* device)) \
   X(hipStreamGetDevice,                 (hipStream_t stream, hipDevice_t* device)) \
   X(hipMemGetInfo,                      (size_t* free, size_t* total)) \

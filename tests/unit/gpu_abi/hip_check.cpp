@@ -99,6 +99,6 @@ X(HALF, 48)
 X(FLOAT, 96)
 #undef X
 
-    int main() {
+int main() {
   std::printf("as in the headers of HIP %d.%d\n", HIP_VERSION_MAJOR, HIP_VERSION_MINOR);
 }

@@ -1,0 +1,32 @@
+"""HIP keeps a thread's last error for hipGetLastError(): what the library asks the runtime leaves it
+as the program's own calls made it."""
+
+from __future__ import annotations
+
+PROGRAM = """
+import ctypes, json
+hip = ctypes.CDLL("libamdhip64.so")
+block = ctypes.c_void_p()
+hip.hipGetLastError()
+def last_after(bytes):
+    return [hip.hipMalloc(ctypes.byref(block), ctypes.c_size_t(bytes)), hip.hipPeekAtLastError(),
+            hip.hipGetLastError(), hip.hipGetLastError()]
+print(json.dumps([last_after(1 << 20), last_after(1 << 50), hip.hipSetDevice(99), last_after(1 << 20)]))
+"""
+
+
+def last_errors(runner, gpu, **rules):
+    run = runner("python3", "-c", PROGRAM, env={**gpu, **rules})
+    assert run.exit_code == 0, str(run)
+    return run.json()
+
+
+def test_the_last_error_stays_the_program_s(preload, plain, fake_gpu):
+    expected = last_errors(plain, fake_gpu)
+    assert expected[1] == [2, 2, 2, 0]
+    assert last_errors(preload, fake_gpu) == expected
+
+
+def test_a_question_that_is_refused_leaves_no_error(preload, plain, fake_gpu):
+    rules = {"FAKE_GPU_FAIL": "hipMemGetInfo=801;hipDeviceGetUuid=801;hipDeviceGetName=801"}
+    assert last_errors(preload, fake_gpu, **rules) == last_errors(plain, fake_gpu, **rules)
