@@ -19,9 +19,12 @@ DeviceCaller device_caller(InHook) noexcept;
 // Whether the session has the tables; opens them.
 bool devices_ready(InHook) noexcept;
 
-// The device's figures, the space's totals and a holder, by a block that comes, or goes.
-void count_in(InHook, const DeviceCaller&, const live::DeviceBlock&) noexcept;
+// The device's figures, the thread's counters and a holder, by a block that comes, or goes.
+void count_in(InHook, ThreadState*, const live::DeviceBlock&) noexcept;
 void count_out(InHook, ThreadState*, const live::DeviceBlock&) noexcept;
+// Calls of a driver are rare: afterwards the totals of its spaces are told at once. Never under the
+// lock of the blocks: it may tick, and a bundle take its time.
+void publish_device(InHook, ThreadState*, Vendor) noexcept;
 
 void append_device_event(ThreadState&, EventKind, Api, Space, std::uint32_t device,
                          std::uint64_t key, std::uint64_t bytes, std::uint32_t node) noexcept;

@@ -107,7 +107,7 @@ void on_graph_launched(InHook hook, Api api, Vendor vendor, std::uint64_t execut
       block.flags &= static_cast<std::uint8_t>(~session::kDeviceDormant);
       if (thread != nullptr) block.birth_s = thread->birth_s();
       tell(EventKind::allocate, block);
-      count_in(hook, {thread}, block);
+      count_in(hook, thread, block);
       return Then::changed;
     }
     if ((!node && block.name.what != DeviceKey::address) || !block.is_live() ||
@@ -119,6 +119,7 @@ void on_graph_launched(InHook hook, Api api, Vendor vendor, std::uint64_t execut
     block.flags |= session::kDeviceDormant;
     return node ? Then::changed : Then::gone;
   });
+  publish_device(hook, thread, vendor);
 }
 
 void on_graph_destroyed(InHook hook, Vendor vendor, std::uint64_t graph) noexcept {

@@ -25,12 +25,8 @@ void add_to_device(std::uint32_t entry, DeviceKind kind, std::int64_t bytes) noe
   if (bytes > 0) raise_to(device.peak_bytes, device.counted_bytes());
 }
 
-// Calls of a driver are rare: each is in the totals at once.
-void count_at_once(InHook hook, ThreadState* thread, Space space, const Delta& delta) noexcept {
-  if (thread == nullptr) return count_unlaned(space, delta);
-  count_quietly(*thread, space, delta);
-  publish(hook, *thread, space);
-  leave(thread);
+void count_change(ThreadState* thread, Space space, const Delta& delta) noexcept {
+  thread != nullptr ? count_quietly(*thread, space, delta) : count_unlaned(space, delta);
 }
 
 void tally_call(Api api, std::uint64_t bytes) noexcept {
@@ -48,9 +44,8 @@ void let_go(InHook hook, ThreadState* thread, const DeviceBlock& gone) noexcept 
   if (gone.name.key != 0 && gone.is_live()) count_out(hook, thread, gone);
 }
 
-void tell_release(InHook hook, ThreadState* thread, Api api, const DeviceBlock& block) noexcept {
+void tell_release(ThreadState* thread, Api api, const DeviceBlock& block) noexcept {
   if (thread == nullptr) return;
-  maybe_read_clock(hook, *thread);
   append_device_event(*thread, EventKind::free, api, space_of(block.name.vendor, block.kind),
                       block.device, block.name.key, block.bytes, 0);
 }
@@ -107,19 +102,29 @@ void append_device_event(ThreadState& thread, EventKind kind, Api api, Space spa
                                session::packed_place(api, space, device), key, bytes, node);
 }
 
-void count_in(InHook hook, const DeviceCaller& from, const DeviceBlock& block) noexcept {
+void count_in(InHook hook, ThreadState* thread, const DeviceBlock& block) noexcept {
   if (!has_memory(block)) return;
   if (block.holder != 0) g_state.holders.grow(hook, block.holder, block.bytes, 1);
   add_to_device(block.device, block.kind, signed_bytes(block.bytes));
-  count_at_once(hook, from.thread, space_of(block.name.vendor, block.kind),
-                {block.bytes, 1, 0, block.bytes, 0});
+  count_change(thread, space_of(block.name.vendor, block.kind),
+               {block.bytes, 1, 0, block.bytes, 0});
 }
 
 void count_out(InHook hook, ThreadState* thread, const DeviceBlock& block) noexcept {
   if (!has_memory(block)) return;
   if (block.holder != 0) g_state.holders.shrink(hook, block.holder, block.bytes, 1);
   add_to_device(block.device, block.kind, -signed_bytes(block.bytes));
-  count_at_once(hook, thread, space_of(block.name.vendor, block.kind), {0, 0, 1, 0, block.bytes});
+  count_change(thread, space_of(block.name.vendor, block.kind), {0, 0, 1, 0, block.bytes});
+}
+
+void publish_device(InHook hook, ThreadState* thread, Vendor vendor) noexcept {
+  if (thread == nullptr) return;
+  for (const DeviceKind kind : {DeviceKind::block, DeviceKind::host, DeviceKind::reserved}) {
+    const Space space = space_of(vendor, kind);
+    if (thread->unpublished[static_cast<std::size_t>(space)].load(std::memory_order_relaxed) != 0)
+      publish(hook, *thread, space);
+  }
+  leave(thread);
 }
 
 bool may_refuse_on_device() noexcept { return g_state.options.limit_gpu[0] != '\0' || injects(); }
@@ -170,7 +175,8 @@ void on_device_allocate(InHook hook, const DeviceMemory& memory) noexcept {
     append_device_event(*from.thread, EventKind::allocate, memory.api, space, block.device,
                         memory.name.key, memory.bytes, from.node);
   }
-  count_in(hook, from, block);
+  count_in(hook, from.thread, block);
+  publish_device(hook, from.thread, memory.name.vendor);
   note_device_served(hook, memory.api, memory.bytes);
 }
 
@@ -180,8 +186,9 @@ DeviceReleased on_device_free(InHook hook, Api api, const DeviceName& name) noex
   tally_call(api, 0);
   if (!release(hook, name, released) || !released.gone) return released;
   ThreadState* const thread = current_thread(hook);
-  tell_release(hook, thread, api, released.block);
+  tell_release(thread, api, released.block);
   if (released.block.is_live()) count_out(hook, thread, released.block);
+  publish_device(hook, thread, name.vendor);
   return released;
 }
 
@@ -197,8 +204,10 @@ void restore_on_device(InHook hook, const DeviceReleased& released) noexcept {
   const DeviceBlock& block = released.block;
   if (block.holder != 0) g_state.holders.restore(hook, block.holder, block.bytes, 1);
   add_to_device(block.device, block.kind, signed_bytes(block.bytes));
-  count_at_once(hook, current_thread(hook), space_of(block.name.vendor, block.kind),
-                {0, 0, -std::uint64_t{1}, 0, -block.bytes});
+  ThreadState* const thread = current_thread(hook);
+  count_change(thread, space_of(block.name.vendor, block.kind),
+               {0, 0, -std::uint64_t{1}, 0, -block.bytes});
+  publish_device(hook, thread, block.name.vendor);
 }
 
 bool on_device_retain(InHook hook, const DeviceName& handle) noexcept {
@@ -255,10 +264,11 @@ void on_context_end(InHook hook, Api api, Vendor vendor, std::uint64_t context) 
   using Then = live::DeviceBlocks::Then;
   g_state.device_blocks.for_each(hook, [&](const DeviceBlock& block) noexcept {
     if (block.name.vendor != vendor || block.context != context) return Then::leave;
-    tell_release(hook, thread, api, block);
+    tell_release(thread, api, block);
     if (block.is_live()) count_out(hook, thread, block);
     return Then::gone;
   });
+  publish_device(hook, thread, vendor);
 }
 
 }  // namespace oomrec::recorder
