@@ -291,7 +291,12 @@ void on_failure(InHook hook, const Request& request, int error, bool by_us) noex
   const std::uint32_t entry = remember(hook, refusal, first);
   if (thread != nullptr) {
     maybe_read_clock(hook, *thread);
-    append_event(*thread, EventKind::fail, request.api, entry, request.bytes, refusal.node);
+    if (is_device_space(request.space)) {
+      append_device_event(*thread, EventKind::fail, request.api, request.space, request.device,
+                          entry, request.bytes, refusal.node);
+    } else {
+      append_event(*thread, EventKind::fail, request.api, entry, request.bytes, refusal.node);
+    }
   }
   if (thread != nullptr && !request.probe) {
     const bool handlers = first || thread->refusal.time_ns == 0;

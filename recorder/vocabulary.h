@@ -30,7 +30,8 @@ namespace oomrec {
   X(injected) X(thread_creation_failed) X(fork_failed) X(mapping_failed) X(near_limit) \
   X(null_dereference) X(uncaught_bad_alloc) X(crash_after_refusal) X(crashed) \
   X(cgroup_oom_kill) X(system_oom_kill) X(killed_near_limit) X(terminated_under_pressure) \
-  X(killed_externally) X(memory_pressure) X(child_killed) X(shared_memory_full) X(exited)
+  X(killed_externally) X(memory_pressure) X(child_killed) X(shared_memory_full) X(exited) \
+  X(device_out_of_memory) X(device_limit) X(device_fragmentation)
 
 // What refused, or would have refused next. From rlimit_nproc to max_map_count: counts_things().
 #define OOMREC_LIMIT_KINDS(X) \
@@ -160,6 +161,20 @@ constexpr Space space_of(Api api) noexcept {
 
 // Of a GPU, or of a framework that divides a GPU's memory up.
 constexpr bool is_device_space(Space space) noexcept { return space >= Space::cuda; }
+
+// Memory of the host, whoever gave it.
+constexpr bool is_on_host(Space space) noexcept {
+  return space == Space::heap || space == Space::map || space == Space::cuda_host ||
+         space == Space::hip_host;
+}
+
+// Address space of a GPU and another's memory: nothing that is held.
+constexpr bool is_address_space(Space space) noexcept {
+  return space == Space::cuda_va || space == Space::hip_va;
+}
+
+// A function of a GPU's driver.
+constexpr bool is_driver_api(Api api) noexcept { return api > Api::before_cuda; }
 
 // A limit on tasks or mappings, not on bytes.
 constexpr bool counts_things(LimitKind kind) noexcept {

@@ -30,7 +30,7 @@ int signal_in(std::string_view outcome) noexcept {
 Usage::Usage(const session::View& view) noexcept {
   const session::Header& header = view.header();
   for (std::size_t i = 0; i < kSpaceCount; ++i)
-    held = add(held, live_in(view, static_cast<Space>(i)));
+    if (is_on_host(static_cast<Space>(i))) held = add(held, live_in(view, static_cast<Space>(i)));
   const std::uint64_t live = add(live_in(view, Space::heap), live_in(view, Space::map));
   soft = {live, header.soft_limit_bytes.load()};
   const session::Health& health = header.health;

@@ -29,7 +29,7 @@ struct Usage {
   // Known, and not near.
   bool far() const noexcept { return cgroup.limit != 0 && machine.limit != 0 && !near(); }
 
-  std::uint64_t held = 0;        // live in all spaces
+  std::uint64_t held = 0;        // live, on the host
   std::uint64_t unresident = 0;  // live on the host and not resident: what it may still ask for
   Level cgroup;                  // working set
   Level cgroup_soon;             // with what is not resident yet

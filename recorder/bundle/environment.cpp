@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "recorder/bundle/device_text.h"
 #include "recorder/bundle/environment_variables.h"
 #include "recorder/bundle/files.h"
 #include "recorder/bundle/system.h"
@@ -63,6 +64,7 @@ class Environment {
   void write_pressure() noexcept;
   void write_rollup() noexcept;
   void write_versions() noexcept;
+  void write_gpus() noexcept;
   void write_modules() noexcept;
   void write_variables() noexcept;
   void limit_value(std::string_view word) noexcept;
@@ -282,8 +284,21 @@ void Environment::write_versions() noexcept {
                                  .add('.')
                                  .number((python >> 8) & 255)
                                  .view());
-  json_.key("driver").null();
+  char driver[64];
+  json_.key("driver").string_or_null(driver_versions(job_.view, driver));
   json_.end_object();
+}
+
+void Environment::write_gpus() noexcept {
+  json_.key("gpus");
+  const std::uint64_t count = job_.view.count(session::TableId::devices);
+  if (count < 2) return json_.null();
+  json_.begin_array();
+  for (std::uint32_t i = 1; i < count; ++i) {
+    session::Device device;
+    if (read_device(job_.view, i, device)) write_gpu(json_, job_.view, device);
+  }
+  json_.end_array();
 }
 
 void Environment::write_modules() noexcept {
@@ -339,7 +354,7 @@ void Environment::write() noexcept {
   write_sizes(job_.cause.alive ? read(path.c_str()) : std::string_view{});
   write_pressure();
   write_rollup();
-  json_.key("gpus").null();
+  write_gpus();
   write_versions();
   write_modules();
   write_variables();

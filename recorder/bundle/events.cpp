@@ -4,9 +4,13 @@
 // and what was picked is written out forwards. Running totals are reconstructed backwards from the
 // exact ones: in sampled mode, where most events are not recorded, they are near the truth, not on
 // it. The program's other threads go on: a slot that has been overwritten meanwhile is left out.
+//
+// The host has one account, each device one of its own. What PyTorch allocates lies inside what the
+// driver gave: where it told its totals they are `memory_allocated` and `memory_reserved`.
 #include <algorithm>
 #include <bit>
 
+#include "recorder/bundle/device_text.h"
 #include "recorder/bundle/files.h"
 #include "recorder/bundle/text.h"
 
@@ -18,11 +22,28 @@ using session::Failure;
 using session::TableId;
 using session::View;
 
-constexpr bool on_host(Space space) noexcept {
-  return space == Space::heap || space == Space::map || space == Space::cuda_host ||
-         space == Space::hip_host;
+constexpr std::size_t kMostDevices = 32;  // of more, the rest is in the account of none
+
+// Of the host, or of a device.
+struct Account {
+  std::int64_t given = 0;         // by the allocator, or the driver
+  std::int64_t inside = 0;        // of that by PyTorch
+  std::int64_t held_besides = 0;  // reserved, and given to nobody
+  bool divided = false;           // PyTorch tells what it gives
+
+  std::int64_t allocated() const noexcept {
+    return std::max<std::int64_t>(0, divided ? inside : given);
+  }
+  std::int64_t reserved() const noexcept { return std::max(allocated(), given + held_besides); }
+};
+
+// A refusal, in the words of its API.
+std::string_view result_of(const Failure& failure) noexcept {
+  return error_name(static_cast<Space>(failure.space), failure.error);
 }
+
 std::int64_t change_of(const Event& event) noexcept {
+  if (is_address_space(event.space)) return 0;
   switch (event.kind) {
     case EventKind::allocate:
     case EventKind::map:
@@ -63,11 +84,13 @@ class Events {
   bool load(std::uint32_t lane, std::uint64_t number, Event& event) noexcept;
   bool previous(std::uint32_t lane, std::uint64_t& number, Event& event) noexcept;
   bool listed(const Event& event) const noexcept;
-  std::int64_t total_of(bool host) const noexcept;
+  void open_accounts() noexcept;
+  Account& account_of(Space space, std::uint32_t device) noexcept;
+  void book(const Event& event, std::int64_t sign) noexcept;
   void write_event(JsonWriter& json, const Event& event) noexcept;
   void write_refusal(JsonWriter& json) noexcept;
   void write_common(JsonWriter& json, std::uint64_t time_ns, std::string_view type, Space space,
-                    std::int64_t change) noexcept;
+                    std::uint32_t device, std::int64_t change) noexcept;
 
   InHook hook_;
   Job& job_;
@@ -75,8 +98,8 @@ class Events {
   Failure failure_{};
   std::uint32_t loaded_lane_ = 0;
   std::size_t picked_ = 0;
-  std::int64_t allocated_[2] = {};  // [1] on the host, [0] on devices; after the event
-  std::uint64_t reserved_bytes_ = 0;
+  Account host_;                       // these are as after the event
+  Account devices_[kMostDevices + 1];  // [0]: of those that are not known, and tensors of the host
 };
 
 bool Events::load(std::uint32_t lane, std::uint64_t number, Event& event) noexcept {
@@ -108,12 +131,48 @@ bool Events::previous(std::uint32_t lane, std::uint64_t& number, Event& event) n
   return false;
 }
 
-std::int64_t Events::total_of(bool host) const noexcept {
-  std::int64_t total = 0;
-  for (std::size_t i = 0; i < kSpaceCount; ++i)
-    if (on_host(static_cast<Space>(i)) == host)
-      total += view_.totals(static_cast<Space>(i)).live_bytes;
-  return total;
+Account& Events::account_of(Space space, std::uint32_t device) noexcept {
+  if (is_on_host(space)) return host_;
+  return devices_[device <= kMostDevices ? device : 0];
+}
+
+void Events::book(const Event& event, std::int64_t sign) noexcept {
+  Account& account = account_of(event.space, event.device);
+  (event.space == Space::torch ? account.inside : account.given) += sign * change_of(event);
+}
+
+// As they are now. Cost: a pass over the lanes for each space.
+void Events::open_accounts() noexcept {
+  std::int64_t of_devices = 0, of_torch = view_.totals(Space::torch).live_bytes;
+  for (std::size_t i = 0; i < kSpaceCount; ++i) {
+    const auto space = static_cast<Space>(i);
+    const std::int64_t live = view_.totals(space).live_bytes;
+    if (is_on_host(space)) {
+      host_.given += live;
+    } else if (space != Space::torch && !is_address_space(space)) {
+      of_devices += live;
+    }
+  }
+  host_.held_besides = static_cast<std::int64_t>(
+      view_.header().spaces[static_cast<std::size_t>(Space::map)].reserved_bytes.load(
+          std::memory_order_relaxed));
+  const auto known = std::min<std::uint64_t>(view_.count(TableId::devices), kMostDevices + 1);
+  for (std::uint32_t i = 1; i < known; ++i) {
+    session::Device device;
+    if (!read_device(view_, i, device)) continue;
+    Account& account = devices_[i];
+    const std::int64_t in_pools = device.pool_used_bytes;
+    const auto by_pools = static_cast<std::int64_t>(device.pool_reserved_bytes.load());
+    account.given = device.block_bytes + in_pools + device.managed_bytes;
+    account.held_besides = std::max<std::int64_t>(0, by_pools - in_pools);
+    account.divided = device.torch_reserved_bytes != 0;
+    account.inside = static_cast<std::int64_t>(device.torch_allocated_bytes.load());
+    of_devices -= account.given;
+    of_torch -= account.inside;
+  }
+  devices_[0].given = of_devices;
+  devices_[0].inside = of_torch;
+  devices_[0].divided = of_devices <= 0;
 }
 
 void Events::pick() noexcept {
@@ -136,14 +195,13 @@ void Events::pick() noexcept {
       heap[heap_size++] = std::uint64_t{event.time_ms} << 32 | lane;
   }
   std::make_heap(heap, heap + heap_size);
-  for (bool host : {false, true}) allocated_[host] = total_of(host);
+  open_accounts();
 
   while (heap_size != 0 && picked_ < wanted) {
     std::pop_heap(heap, heap + heap_size);
     const auto lane = static_cast<std::uint32_t>(heap[heap_size - 1]);
     picked[picked_++] = pack(lane, numbers[lane]);
-    if (load(lane, numbers[lane], event))
-      allocated_[on_host(space_of(event.api))] -= change_of(event);
+    if (load(lane, numbers[lane], event)) book(event, -1);
     if (previous(lane, numbers[lane], event)) {
       heap[heap_size - 1] = std::uint64_t{event.time_ms} << 32 | lane;
       std::push_heap(heap, heap + heap_size);
@@ -155,18 +213,18 @@ void Events::pick() noexcept {
 }
 
 void Events::write_common(JsonWriter& json, std::uint64_t time_ns, std::string_view type,
-                          Space space, std::int64_t change) noexcept {
-  const bool host = on_host(space);
-  const std::int64_t allocated = std::max<std::int64_t>(allocated_[host], 0);
+                          Space space, std::uint32_t entry, std::int64_t change) noexcept {
+  const Account& account = account_of(space, entry);
+  session::Device device;
+  const bool known = !is_on_host(space) && read_device(view_, entry, device);
   json.key("timestamp").fraction(realtime_of(view_, time_ns) / 1'000'000, 3);
   json.key("event_type").string(type);
-  json.key("memory_allocated").signed_number(allocated);
-  json.key("memory_reserved")
-      .signed_number(allocated + (host ? static_cast<std::int64_t>(reserved_bytes_) : 0));
+  json.key("memory_allocated").signed_number(account.allocated());
+  json.key("memory_reserved").signed_number(account.reserved());
   json.key("memory_change").signed_number(change);
-  json.key("device_id").signed_number(host ? -1 : 0);
+  json.key("device_id").signed_number(known ? device.ordinal : -1);
   json.key("context").null();
-  json.key("backend").string(backend_of(space));
+  json.key("backend").string(backend_of(view_, space, entry));
   json.key("space").string(name_of(space));
 }
 
@@ -176,17 +234,18 @@ void Events::write_event(JsonWriter& json, const Event& event) noexcept {
   const bool released = kind == EventKind::free || kind == EventKind::unmap;
   Failure failure{};
   if (failed) view_.read(TableId::failures, event.address, failure);
-  const Space space = failed ? static_cast<Space>(failure.space) : space_of(event.api);
+  const Space space = failed ? static_cast<Space>(failure.space) : event.space;
+  const std::uint32_t device = failed ? failure.device.device : event.device;
   session::Thread thread{};
   view_.read(TableId::threads, event.thread, thread);
-  allocated_[on_host(space)] += change_of(event);
+  book(event, 1);
 
   json.begin_object(true);
   write_common(json, view_.header().start_monotonic_ns + std::uint64_t{event.time_ms} * 1'000'000,
                failed     ? "error"
                : released ? "deallocation"
                           : "allocation",
-               space, change_of(event));
+               space, device, change_of(event));
   json.key("kind").string(name_of(kind));
   json.key("address");
   failed ? json.null() : json.number(event.address);
@@ -196,7 +255,7 @@ void Events::write_event(JsonWriter& json, const Event& event) noexcept {
   json.key("thread");
   thread.tid == 0 ? json.null() : json.signed_number(thread.tid);
   json.key("api").string(name_of(event.api));
-  json.key("result").string_or_null(failed ? error_name(failure.error) : "ok");
+  json.key("result").string_or_null(failed ? result_of(failure) : "ok");
   json.end_object();
 }
 
@@ -204,7 +263,8 @@ void Events::write_refusal(JsonWriter& json) noexcept {
   session::Thread thread{};
   view_.read(TableId::threads, failure_.thread, thread);
   json.begin_object(true);
-  write_common(json, failure_.time_ns, "error", static_cast<Space>(failure_.space), 0);
+  write_common(json, failure_.time_ns, "error", static_cast<Space>(failure_.space),
+               failure_.device.device, 0);
   json.key("kind").string("fail");
   json.key("address").null();
   json.key("size").number(failure_.bytes);
@@ -213,13 +273,11 @@ void Events::write_refusal(JsonWriter& json) noexcept {
   json.key("thread");
   thread.tid == 0 ? json.null() : json.signed_number(thread.tid);
   json.key("api").string(name_of(static_cast<Api>(failure_.api)));
-  json.key("result").string_or_null(error_name(failure_.error));
+  json.key("result").string_or_null(result_of(failure_));
   json.end_object();
 }
 
 void Events::write(JsonWriter& json) noexcept {
-  reserved_bytes_ = view_.header().spaces[static_cast<std::size_t>(Space::map)].reserved_bytes.load(
-      std::memory_order_relaxed);
   json.begin_array();
   Event event;
   for (std::size_t i = 0; i < picked_; ++i) {

@@ -74,9 +74,18 @@ inline constexpr std::uint64_t kMaxEvents = 10'000;
 // Realtime of a moment of the session's clock.
 std::uint64_t realtime_of(const session::View&, std::uint64_t monotonic_ns) noexcept;
 
-// The backend word of a session's failure or spaces: "cpu", "cuda" or "rocm".
-std::string_view backend_of(Space) noexcept;
-Space space_of(const Job&) noexcept;  // of the refused request; heap when there is none
+// "cpu", "cuda" or "rocm": of a space, which PyTorch's does not say without its device (entry in
+// `devices`, 0: none), and of what a bundle is about.
+std::string_view backend_of(const session::View&, Space, std::uint32_t device) noexcept;
+std::string_view backend_of(const Job&) noexcept;
+
+// The memory that a bundle is about: of the refused request, or of the device that is near to
+// refusing; else the host's.
+struct Subject {
+  Space space = Space::heap;
+  std::uint32_t device = 0;  // entry in `devices`; 0: none, or not known whose
+};
+Subject subject_of(const session::View&, const Cause&, const Verdict&) noexcept;
 
 // Who wrote the session, the same in all bundles of one process: "8f3a…-4711-123456".
 std::string_view process_key(const session::Header&, std::span<char> buffer) noexcept;

@@ -16,6 +16,7 @@ using session::View;
 constexpr std::string_view kPlumbing[] = {
     "libc.so",  "libc-2",    "libstdc++",   "libc++",      "libgcc_s",    "libpthread", "libdl.so",
     "ld-linux", "liboomrec", "libjemalloc", "libtcmalloc", "libmimalloc", "linux-vdso", "[vdso]",
+    "libcuda.", "libcudart", "libamdhip64", "_ctypes",     "libffi",
 };
 
 // "…/site-packages/numpy/core/x.so" → "numpy"; empty when the path is in no package.

@@ -23,7 +23,8 @@ using ExportedName = bool (*)(InHook, std::uint64_t start, std::uint64_t pc, cha
 std::string_view asker_of(const session::View&, std::uint32_t node,
                           std::span<char> buffer) noexcept;
 
-// Allocators, the C and C++ libraries, the loader and ourselves: code that asks for others.
+// Allocators, the C and C++ libraries, the loader, drivers of GPUs and ourselves: code that asks
+// for others.
 bool is_plumbing(std::string_view module_path) noexcept;
 
 // The line of a Python frame; 0 when it cannot be told.

@@ -15,9 +15,12 @@ struct LargestHolder {
 };
 
 // Fills `out` with the largest holders, largest first, and returns how many there are. Holders that
-// hold nothing are passed over. What lanes have summed up and not told (View::holder) decides the
-// order of those that are chosen, not the choice. Cost: one pass over `holders`.
-inline std::size_t find_largest(const session::View& view, std::span<LargestHolder> out) noexcept {
+// hold nothing, and those of spaces that are not `wanted`, are passed over. What lanes have summed
+// up and not told (View::holder) decides the order of those that are chosen, not the choice. Cost:
+// one pass over `holders`.
+template <class Wanted>
+std::size_t find_largest(const session::View& view, std::span<LargestHolder> out,
+                         Wanted&& wanted) noexcept {
   const auto smaller_last = [](const LargestHolder& a, const LargestHolder& b) {
     return a.live_bytes != b.live_bytes ? a.live_bytes > b.live_bytes : a.holder < b.holder;
   };
@@ -30,6 +33,7 @@ inline std::size_t find_largest(const session::View& view, std::span<LargestHold
                               static_cast<std::uint32_t>(i)};
     // A racing free can be seen before its allocation: such a figure is below zero for a moment.
     if (entry.live_bytes == 0 || static_cast<std::int64_t>(entry.live_bytes) < 0) continue;
+    if (!wanted(static_cast<Space>(holder.space))) continue;
     if (found < out.size()) {
       out[found++] = entry;
       std::push_heap(out.begin(), out.begin() + static_cast<std::ptrdiff_t>(found), smaller_last);
@@ -45,6 +49,10 @@ inline std::size_t find_largest(const session::View& view, std::span<LargestHold
   }
   std::sort(out.begin(), out.begin() + static_cast<std::ptrdiff_t>(found), smaller_last);
   return found;
+}
+
+inline std::size_t find_largest(const session::View& view, std::span<LargestHolder> out) noexcept {
+  return find_largest(view, out, [](Space) { return true; });
 }
 
 }  // namespace oomrec::bundle

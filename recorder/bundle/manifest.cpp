@@ -35,7 +35,7 @@ bool write_manifest(InHook hook, Job& job) noexcept {
   json.key("bundle_name").string(job.work.name);
   json.key("created_at_utc").utc(job.created_ns);
   json.key("reason").string(name_of(job.cause.trigger));
-  json.key("backend").string(backend_of(space_of(job)));
+  json.key("backend").string(backend_of(job));
   json.key("event_count").number(job.event_count);
   json.key("files").begin_array(true);
   for (const char* const name : kFileNames) json.string(name);

@@ -4,6 +4,7 @@
 // "repeats" in the first 64 KiB: complete() finds them there.
 #include <algorithm>
 
+#include "recorder/bundle/device_text.h"
 #include "recorder/bundle/files.h"
 #include "recorder/bundle/text.h"
 
@@ -33,11 +34,17 @@ void write_request(InHook hook, JsonWriter& json, const Job& job) noexcept {
   json.key("api").string(name_of(static_cast<Api>(failure.api)));
   json.key("size").number(failure.bytes);
   json.key("space").string(name_of(static_cast<Space>(failure.space)));
-  json.key("error").string_or_null(error_name(failure.error));
+  json.key("error").string_or_null(error_name(static_cast<Space>(failure.space), failure.error));
   json.key("repeats").number(failure.repeats.load(std::memory_order_relaxed));
   write_thread(json, job.view, failure.thread);
   json.key("stack");
   write_stack(hook, json, job.view, failure.node, job.cause.exported_name);
+  session::Device device;
+  const bool known = read_device(job.view, failure.device.device, device);
+  json.key("device");
+  known ? write_device(json, device) : json.null();
+  json.key("device_evidence");
+  known ? write_device_evidence(json, failure.device) : json.null();
   json.end_object();
 }
 
@@ -120,7 +127,7 @@ bool write_metadata(InHook hook, Job& job) noexcept {
   for (const std::string_view key : {"exception_type", "exception_module", "exception_message"})
     json.key(key).null();
   json.key("context").string_or_null(job.cause.reason);
-  json.key("backend").string(backend_of(space_of(job)));
+  json.key("backend").string(backend_of(job));
   json.key("captured_event_count").number(job.event_count);
   json.key("custom_metadata").begin_object(true);
   json.end_object();

@@ -183,8 +183,8 @@ std::uint64_t Recording::lay_out(Reduction reduction) noexcept {
     set(TableId::nodes, nodes_.total(), sizeof(Node));
     set(TableId::holders, largest_count_ + 1, sizeof(Holder));
     set(TableId::failures, view_.count(TableId::failures), sizeof(Failure));
-    for (const TableId id :
-         {TableId::live_blocks, TableId::live_ranges, TableId::side_pages, TableId::checkpoints})
+    for (const TableId id : {TableId::live_blocks, TableId::live_ranges, TableId::side_pages,
+                             TableId::checkpoints, TableId::device_blocks})
       set(id, 0, table(id).entry_bytes);
   }
   for (std::uint32_t i = 0; i < static_cast<std::uint32_t>(TableId::count_); ++i)

@@ -3,6 +3,8 @@
 #include <algorithm>
 
 #include "recorder/bundle/demangle.h"
+#include "recorder/bundle/device_text.h"
+#include "recorder/bundle/files.h"
 #include "recorder/bundle/largest.h"
 #include "recorder/bundle/own_code.h"
 
@@ -69,9 +71,32 @@ struct LargestLine {
 };
 static_assert(sizeof(LargestLine) <= sizeof Workspace::sort);
 
+// Which holders are compared: those of the host, or of the devices, there as PyTorch divides it up
+// if it does; whatever the program asked a bundle for itself, both. What PyTorch holds lies inside
+// of what the driver gave, and is never compared with that.
+struct Compared {
+  bool host, devices, torch;
+
+  Compared(const View& view, const Cause& cause, const Verdict& verdict) noexcept {
+    const Subject about = subject_of(view, cause, verdict);
+    session::Device device;
+    const bool asked = cause.trigger == Trigger::request;
+    const bool divided =
+        read_device(view, about.device, device) && device.torch_reserved_bytes != 0;
+    host = asked || is_on_host(about.space);
+    torch = !host && divided;
+    devices = asked || (!host && !divided);
+  }
+  bool operator()(Space space) const noexcept {
+    if (is_on_host(space)) return host;
+    return space == Space::torch ? torch : devices && !is_address_space(space);
+  }
+};
+
 // Null: nothing is held. Cost: a pass over `holders`, and a walk of each candidate's stack.
-const LineFigures* largest_line(const View& view, LargestLine& memory) noexcept {
-  const std::size_t found = find_largest(view, memory.holders);
+template <class Wanted>
+const LineFigures* largest_line(const View& view, LargestLine& memory, Wanted&& wanted) noexcept {
+  const std::size_t found = find_largest(view, memory.holders, wanted);
   const LineFigures* largest = nullptr;
   std::size_t count = 0;
   session::Holder holder{};
@@ -148,14 +173,30 @@ void add_place(InHook hook, Text& text, const View& view, const Telling& found, 
   }
 }
 
+// How the device was that refused, where the sentence does not say it.
+void add_device_line(Text& text, const View& view, const Cause& cause) noexcept {
+  session::Failure failure{};
+  session::Device device;
+  if (cause.failure == 0 || !view.read(TableId::failures, cause.failure, failure) ||
+      !read_device(view, failure.device.device, device))
+    return;
+  text.add("oomrec: ");
+  add_device(text, device);
+  text.add(": ");
+  add_state(text, failure.device);
+  text.add('\n');
+}
+
 }  // namespace
 
 void report_failure(InHook hook, Text& text, const View& view, const Cause& cause,
                     const Verdict& verdict, Workspace& work) noexcept {
   text.add("oomrec: ").add(verdict.summary).add('\n');
+  if (verdict.code != VerdictCode::device_out_of_memory) add_device_line(text, view, cause);
 
   LargestLine& memory = *reinterpret_cast<LargestLine*>(work.sort);
-  if (const LineFigures* const largest = largest_line(view, memory)) {
+  const Compared compared{view, cause, verdict};
+  if (const LineFigures* const largest = largest_line(view, memory, compared)) {
     text.add("oomrec: largest holder: ").add(largest->estimated ? "about " : "");
     text.size(largest->bytes).add(" in ").count(largest->blocks);
     text.add(largest->blocks == 1 ? " block" : " blocks");

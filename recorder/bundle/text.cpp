@@ -113,6 +113,13 @@ std::string_view error_name(int error) noexcept {
   return entry != nullptr ? entry->name : std::string_view{};
 }
 
+std::string_view error_name(Space space, int error) noexcept {
+  constexpr int kOutOfMemory = 2;  // of both vendors
+  if (!is_device_space(space)) return error_name(error);
+  if (space == Space::torch || error != kOutOfMemory) return {};
+  return space < Space::hip ? "CUDA_ERROR_OUT_OF_MEMORY" : "hipErrorOutOfMemory";
+}
+
 std::string_view error_words(int error) noexcept {
   const ErrorText* const entry = find_error(error);
   if (entry == nullptr) return "unknown error";

@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "recorder/system/text.h"
+#include "recorder/vocabulary.h"
 
 namespace oomrec::bundle {
 
@@ -37,6 +38,9 @@ UtcTime utc_time(std::uint64_t realtime_ns) noexcept;
 
 // "ENOMEM"; "" for a number that has no name here.
 std::string_view error_name(int error) noexcept;
+// The same of a request of that space, which a GPU's driver answers with a code of its own:
+// "CUDA_ERROR_OUT_OF_MEMORY".
+std::string_view error_name(Space, int error) noexcept;
 // "No space left on device", for the few a directory can have; else the name.
 std::string_view error_words(int error) noexcept;
 

@@ -95,8 +95,9 @@ void judge(Verdict& verdict, const Crash& crash, const Failure& failure, Text& s
     verdict.code = VerdictCode::null_dereference;
     const std::string_view result = fails_with_minus_one(failure) ? "MAP_FAILED" : "NULL";
     const bool at_once = crash.time_ns - crash.failure_time_ns <= kAtOnceNs;
+    const bool by_driver = is_driver_api(static_cast<Api>(failure.api));  // it says an error code
     sentence.add(at_once ? "the program used the " : "the program may have used the ");
-    sentence.add(result).add(" it was given");
+    sentence.add(result).add(by_driver ? " it had instead of an address" : " it was given");
     add_line(verdict, [&](Text& text) {
       text.add("the address is ").add(result).add(" plus less than what was asked for");
     });

@@ -1,5 +1,6 @@
 // A limit that is near, or memory that everybody waits for: what the process saw when it looked,
 // before anything was refused or killed.
+#include "recorder/bundle/device_text.h"
 #include "recorder/bundle/verdict_parts.h"
 #include "recorder/limit/health.h"
 
@@ -49,11 +50,42 @@ void add_pressure(Verdict& verdict, const session::Health& health) noexcept {
   });
 }
 
+// "python3.11 is at 96 % of --limit-gpu of 4.0 GiB on cuda:0 (NVIDIA H100) (it holds 3.8 GiB)"
+void explain_near_device(Verdict& verdict, std::string_view program,
+                         const session::Device& device) noexcept {
+  const limit::Nearness near = limit::nearness_of(device);
+  const std::uint64_t held = device.counted_bytes();
+  const bool by_limit = device.limit_bytes != 0 && near.limit_bytes == device.limit_bytes;
+  verdict.code = VerdictCode::near_limit;
+  verdict.limit = near.kind;
+  verdict.limit_bytes = near.limit_bytes;
+  verdict.limit_used_bytes = near.used_bytes;
+  Text summary{verdict.summary};
+  if (by_limit) {
+    summary.add(program.empty() ? "the process" : program).add(" is at ").number(near.percent());
+    summary.add(" % of --limit-gpu of ").size(near.limit_bytes).add(" on ");
+    add_device(summary, device);
+    summary.add(" (it holds ").size(held);
+  } else {
+    add_device(summary, device);
+    summary.add(" is at ").number(near.percent()).add(" % of its ").size(near.limit_bytes);
+    summary.add(" (in use ").size(near.used_bytes).add(", of which this process holds ").size(held);
+  }
+  summary.add("): the next request may be refused");
+  add_line(verdict, [&](Text& text) {
+    text.add(by_limit ? "counted " : "in use ").size(near.used_bytes);
+    text.add(" of ").size(near.limit_bytes);
+  });
+}
+
 }  // namespace
 
 void explain_near_limit(Verdict& verdict, const session::View& view,
                         const session::Health& health) noexcept {
   const session::Header& header = view.header();
+  session::Device device;
+  if (read_device(view, header.near_device, device))
+    return explain_near_device(verdict, base_name(view.string(header.executable)), device);
   const limit::Nearness refusal =
       limit::nearness_to_refusal(health, header.soft_limit_bytes.load(std::memory_order_relaxed));
   limit::Nearness near = limit::nearness_to_kill(health);

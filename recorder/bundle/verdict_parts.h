@@ -12,6 +12,17 @@ struct DeathFacts;
 // verdict_refusal.cpp
 void explain_refusal(Verdict&, const session::View&, const session::Failure&) noexcept;
 
+// "numpy asked malloc for 412.0 MiB and was refused: "
+void begin_refusal(Text& summary, const session::View&, const session::Failure&) noexcept;
+// A rule of --fail.
+void explain_injection(Verdict&, Text& summary, const session::View&,
+                       const session::Failure&) noexcept;
+// What is known of the host besides the limits.
+void add_background(Verdict&, const session::Failure&) noexcept;
+
+// verdict_device.cpp: of a GPU's request.
+void explain_device_refusal(Verdict&, const session::View&, const session::Failure&) noexcept;
+
 // verdict_near.cpp
 void explain_near_limit(Verdict&, const session::View&, const session::Health&) noexcept;
 void explain_pressure(Verdict&, const session::View&, const session::Health&) noexcept;

@@ -5,6 +5,7 @@
 #include <cerrno>
 #include <span>
 
+#include "recorder/bundle/device_text.h"
 #include "recorder/bundle/frames.h"
 #include "recorder/bundle/text.h"
 #include "recorder/bundle/verdict_parts.h"
@@ -78,21 +79,6 @@ std::uint64_t for_recorder(const session::View& view, std::uint64_t rlimit_as_by
   return by_us ? header.limit_as_own_bytes : 0;
 }
 
-// "numpy asked malloc for 412.0 MiB and was refused: "
-void begin_summary(Text& summary, const session::View& view, const Failure& failure) noexcept {
-  char name[80];
-  summary.add(asker_of(view, failure.node, name));
-  const std::string_view api = name_of(static_cast<Api>(failure.api));
-  if (failure.bytes == 0) {
-    summary.add(" called ").add(api);
-  } else if (failure.bytes == kUnlimited) {
-    summary.add(" asked ").add(api).add(" for more than a number can say");
-  } else {
-    summary.add(" asked ").add(api).add(" for ").size(failure.bytes);
-  }
-  summary.add(" and was refused: ");
-}
-
 void explain_size(Text& summary, const Failure& failure) noexcept {
   const std::uint64_t memory = add(failure.ram_bytes, failure.swap_bytes);
   if (failure.bytes >= kAddressSpaceBytes) {
@@ -109,22 +95,6 @@ void explain_failure(Text& summary, const Failure& failure) noexcept {
   summary.add(error.empty() ? "unknown error" : error);
   if (failure.rss_bytes != 0) summary.add(", resident ").size(failure.rss_bytes);
   summary.add(')');
-}
-
-// What is known besides the ceilings.
-void add_background(Verdict& verdict, const Failure& failure) noexcept {
-  if (failure.ram_bytes != 0) {
-    add_line(verdict, [&](Text& text) {
-      text.add("resident ").size(failure.rss_bytes).add(" of ").size(failure.ram_bytes);
-      text.add(" RAM; swap ").size(failure.swap_bytes);
-    });
-  }
-  if (failure.cgroup_limit_bytes != 0 && failure.cgroup_limit_bytes != kUnlimited) {
-    add_line(verdict, [&](Text& text) {
-      text.add("cgroup working set ").size(failure.cgroup_used_bytes);
-      text.add(" of ").size(failure.cgroup_limit_bytes);
-    });
-  }
 }
 
 bool is_too_large(const Failure& failure) noexcept {
@@ -198,17 +168,6 @@ const Ceiling* first_hit(Verdict& verdict, std::span<const Ceiling> ceilings) no
   return hit;
 }
 
-// A rule of --fail.
-void explain_injection(Verdict& verdict, Text& summary, const session::View& view,
-                       const Failure& failure) noexcept {
-  const std::string_view rule = view.string(failure.rule);
-  verdict.code = VerdictCode::injected;
-  summary.add("--fail asked for that");
-  add_line(verdict, [&](Text& line) {
-    line.add("the rule ").add(rule).add(" of --fail (OOMREC_FAIL) refused it; there was no lack");
-  });
-}
-
 // EAGAIN: a limit of tasks. RLIMIT_NPROC counts all tasks of the user, and only those of this
 // process are known: it is what is left when no other limit is reached.
 void explain_tasks(Verdict& verdict, Text& summary, const Failure& failure) noexcept {
@@ -251,7 +210,53 @@ void explain_lack(Verdict& verdict, Text& summary, const Failure& failure,
 
 }  // namespace
 
+void begin_refusal(Text& summary, const session::View& view, const Failure& failure) noexcept {
+  char name[80];
+  summary.add(asker_of(view, failure.node, name));
+  const std::string_view api = name_of(static_cast<Api>(failure.api));
+  if (failure.bytes == 0) {
+    summary.add(" called ").add(api);
+  } else if (failure.bytes == kUnlimited) {
+    summary.add(" asked ").add(api).add(" for more than a number can say");
+  } else {
+    summary.add(" asked ").add(api).add(" for ").size(failure.bytes);
+  }
+  session::Device device;
+  if (read_device(view, failure.device.device, device)) {
+    summary.add(" on ");
+    add_device(summary, device);
+  }
+  summary.add(" and was refused: ");
+}
+
+void add_background(Verdict& verdict, const Failure& failure) noexcept {
+  if (failure.ram_bytes != 0) {
+    add_line(verdict, [&](Text& text) {
+      text.add("resident ").size(failure.rss_bytes).add(" of ").size(failure.ram_bytes);
+      text.add(" RAM; swap ").size(failure.swap_bytes);
+    });
+  }
+  if (failure.cgroup_limit_bytes != 0 && failure.cgroup_limit_bytes != kUnlimited) {
+    add_line(verdict, [&](Text& text) {
+      text.add("cgroup working set ").size(failure.cgroup_used_bytes);
+      text.add(" of ").size(failure.cgroup_limit_bytes);
+    });
+  }
+}
+
+void explain_injection(Verdict& verdict, Text& summary, const session::View& view,
+                       const Failure& failure) noexcept {
+  const std::string_view rule = view.string(failure.rule);
+  verdict.code = VerdictCode::injected;
+  summary.add("--fail asked for that");
+  add_line(verdict, [&](Text& line) {
+    line.add("the rule ").add(rule).add(" of --fail (OOMREC_FAIL) refused it; there was no lack");
+  });
+}
+
 void explain_refusal(Verdict& verdict, const session::View& view, const Failure& failure) noexcept {
+  if (is_device_space(static_cast<Space>(failure.space)))
+    return explain_device_refusal(verdict, view, failure);
   const std::uint64_t mapped = mapped_bytes(failure);
   const bool refused_by_us = (failure.flags & session::kFailureRefused) != 0;
   const Ceiling ceilings[] = {
@@ -267,7 +272,7 @@ void explain_refusal(Verdict& verdict, const session::View& view, const Failure&
   };
 
   Text summary{verdict.summary};
-  begin_summary(summary, view, failure);
+  begin_refusal(summary, view, failure);
   if ((failure.flags & session::kFailureInjected) != 0) {
     explain_injection(verdict, summary, view, failure);
   } else if (failure.error == EAGAIN && is_task(failure)) {

@@ -1,6 +1,7 @@
 // The order in which a bundle comes into being, and what each failure means.
 #include <cerrno>
 
+#include "recorder/bundle/device_text.h"
 #include "recorder/bundle/directory.h"
 #include "recorder/bundle/files.h"
 #include "recorder/bundle/retention.h"
@@ -104,26 +105,27 @@ std::uint64_t realtime_of(const session::View& view, std::uint64_t monotonic_ns)
   return header.start_realtime_ns + (monotonic_ns - header.start_monotonic_ns);
 }
 
-std::string_view backend_of(Space space) noexcept {
-  switch (space) {
-    case Space::cuda:
-    case Space::cuda_host:
-    case Space::cuda_va:
-      return "cuda";
-    case Space::hip:
-    case Space::hip_host:
-    case Space::hip_va:
-      return "rocm";
-    default:
-      return "cpu";
-  }
+std::string_view backend_of(const session::View& view, Space space, std::uint32_t device) noexcept {
+  session::Device known;
+  if (!is_device_space(space)) return "cpu";
+  if (space != Space::torch) return space < Space::hip ? "cuda" : "rocm";
+  if (!read_device(view, device, known)) return "cpu";  // tensors of the host
+  return vendor_of(known) == session::Vendor::cuda ? "cuda" : "rocm";
 }
 
-Space space_of(const Job& job) noexcept {
+Subject subject_of(const session::View& view, const Cause& cause, const Verdict& verdict) noexcept {
   session::Failure failure{};
-  const bool known = job.cause.failure != 0 &&
-                     job.view.read(session::TableId::failures, job.cause.failure, failure);
-  return known ? static_cast<Space>(failure.space) : Space::heap;
+  session::Device device;
+  if (cause.failure != 0 && view.read(session::TableId::failures, cause.failure, failure))
+    return {static_cast<Space>(failure.space), failure.device.device};
+  const std::uint32_t near = view.header().near_device;
+  if (verdict.limit != LimitKind::device || !read_device(view, near, device)) return {};
+  return {vendor_of(device) == session::Vendor::cuda ? Space::cuda : Space::hip, near};
+}
+
+std::string_view backend_of(const Job& job) noexcept {
+  const Subject about = subject_of(job.view, job.cause, job.work.verdict);
+  return backend_of(job.view, about.space, about.device);
 }
 
 Result write(InHook hook, const session::View& view, const Cause& given,
@@ -153,7 +155,7 @@ Result write(InHook hook, const session::View& view, const Cause& given,
   }
   job.dump_directory = dump_directory;
   remove_strays(dump_directory, sys::realtime_ns(), work);
-  job.directory = claim_name(dump_directory, backend_of(space_of(job)), job.created_ns, work);
+  job.directory = claim_name(dump_directory, backend_of(job), job.created_ns, work);
   if (job.directory < 0) {
     error = -job.directory;
   } else {

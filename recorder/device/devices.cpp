@@ -57,6 +57,7 @@ void forget_devices(InHook hook) noexcept {
   g_devices.lock.unlock();
   g_devices.ready.store(false, std::memory_order_relaxed);
   g_state.device_blocks.forget(hook);
+  forget_near_devices(hook);
 }
 
 bool meet_driver(InHook hook, Vendor) noexcept { return devices_ready(hook); }
@@ -105,13 +106,14 @@ bool wants_look(InHook, std::uint32_t device, bool refused) noexcept {
   return refused || system::coarse_ns() >= last + kBetweenLooksNs;
 }
 
-void on_device_look(InHook, std::uint32_t device, std::uint64_t free_bytes,
+void on_device_look(InHook hook, std::uint32_t device, std::uint64_t free_bytes,
                     std::uint64_t total_bytes) noexcept {
   if (!is_known(device)) return;
   Device& known = g_session.devices.at(device);
   known.free_bytes.store(free_bytes, std::memory_order_relaxed);
   known.total_bytes.store(total_bytes, std::memory_order_relaxed);
   known.look_ns.store(system::coarse_ns(), std::memory_order_release);
+  watch_device(hook, device);
 }
 
 session::DeviceEvidence device_evidence(std::uint32_t device, std::uint64_t now_ns) noexcept {

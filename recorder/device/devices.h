@@ -35,6 +35,11 @@ session::DeviceEvidence device_evidence(std::uint32_t device, std::uint64_t now_
 // Beside a point of the time line: entry `place` of device_points, 0 for a new one.
 void write_device_point(InHook, std::uint64_t time_ns, std::uint32_t& entry) noexcept;
 
+// Judges how near a device is to refusing, after its figures have changed; writes a bundle where it
+// is due. Nanoseconds otherwise. Not under a lock.
+void watch_device(InHook, std::uint32_t device) noexcept;
+void forget_near_devices(InHook) noexcept;
+
 // After a fork.
 void forget_devices(InHook) noexcept;
 

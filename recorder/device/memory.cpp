@@ -178,6 +178,7 @@ void on_device_allocate(InHook hook, const DeviceMemory& memory) noexcept {
   count_in(hook, from.thread, block);
   publish_device(hook, from.thread, memory.name.vendor);
   note_device_served(hook, memory.api, memory.bytes);
+  watch_device(hook, block.device);
 }
 
 DeviceReleased on_device_free(InHook hook, Api api, const DeviceName& name) noexcept {

@@ -16,6 +16,17 @@ constexpr Api kRefusable[] = {
     Api::shmat,          Api::fork,     Api::pthread_create,
 };
 
+// Of a GPU's driver: all but what gives back or only asks.
+constexpr std::string_view kNeverRefused[] = {
+    "Free",           "Destroy",
+    "Release",        "Unmap",
+    "Unregister",     "Unbind",
+    "Trim",           "Close",
+    "Reset",          "GetDefaultMemPool",
+    "GetMemPool",     "SetMemPool",
+    "GetProcAddress", "DriverEntryPoint",
+};
+
 // Takes what is before the first `separator` off `rest`.
 std::string_view take_until(std::string_view& rest, char separator) noexcept {
   const std::size_t at = rest.find(separator);
@@ -43,14 +54,22 @@ bool parse_chance(std::string_view text, std::uint64_t& chance) noexcept {
   return true;
 }
 
+bool may_be_refused(Api api) noexcept {
+  if (!is_driver_api(api)) {
+    return std::find(std::begin(kRefusable), std::end(kRefusable), api) != std::end(kRefusable);
+  }
+  return std::none_of(
+      std::begin(kNeverRefused), std::end(kNeverRefused),
+      [name = name_of(api)](std::string_view part) { return name.find(part) != name.npos; });
+}
+
 bool parse_what(std::string_view word, InjectionRule& rule) noexcept {
   rule.heap_only = word == "heap";
   if (rule.heap_only) return true;
-  const auto* const found = std::find_if(std::begin(kRefusable), std::end(kRefusable),
-                                         [=](Api api) { return name_of(api) == word; });
-  if (found == std::end(kRefusable)) return false;
-  rule.api = *found;
-  return true;
+  const auto* const found = std::find(kApiNames.begin(), kApiNames.end(), word);
+  if (word.empty() || found == kApiNames.end()) return false;
+  rule.api = static_cast<Api>(found - kApiNames.begin());
+  return may_be_refused(rule.api);
 }
 
 bool parse_site(std::string_view site, InjectionRule& rule) noexcept {
@@ -104,14 +123,15 @@ bool ends_with_path(std::string_view whole, std::string_view end) noexcept {
 }  // namespace
 
 bool InjectionRule::concerns_heap() const noexcept {
-  return heap_only || api == Api::none || space_of(api) == Space::heap;
+  return heap_only || api == Api::none || (!is_driver_api(api) && space_of(api) == Space::heap);
 }
 
 bool InjectionRule::fits(Api asked, Space space, std::uint64_t bytes, bool by_new) const noexcept {
   const bool is_task = asked == Api::fork || asked == Api::pthread_create;
-  if (bytes < min_bytes || (bytes == 0 && !is_task)) return false;
+  const bool may_have_no_size = is_task || is_driver_api(asked);  // a context's, only GPUs know
+  if (bytes < min_bytes || (bytes == 0 && !may_have_no_size)) return false;
   if (heap_only) return space == Space::heap;
-  if (api == Api::none) return !is_task;
+  if (api == Api::none) return !is_task && bytes != 0;
   return api == asked || (by_new && api == Api::operator_new);
 }
 

@@ -178,6 +178,8 @@ struct Header {
   ChildDeath child;
   SharedMemory shared;
   Driver drivers[kVendors];
+  Atomic<u32> near_device;  // entry in `devices` that a near_limit bundle, being written, is about
+  u32 reserved;
 };
 static_assert(offsetof(Header, used_bytes) == 24 && offsetof(Header, alive_mutex) == 40 &&
               offsetof(Header, pid) == 104 && offsetof(Header, boot_id) == 120 &&
@@ -197,7 +199,9 @@ static_assert(offsetof(Header, limit_as_bytes) == 864 + kTableSlots * sizeof(Tab
               offsetof(Header, child) == offsetof(Header, ended) + 16 * kEndedChildren &&
               offsetof(Header, shared) == offsetof(Header, child) + sizeof(ChildDeath) &&
               offsetof(Header, drivers) == offsetof(Header, shared) + sizeof(SharedMemory) &&
-              sizeof(Header) == offsetof(Header, drivers) + sizeof(Driver) * kVendors &&
+              offsetof(Header, near_device) ==
+                  offsetof(Header, drivers) + sizeof(Driver) * kVendors &&
+              sizeof(Header) == offsetof(Header, near_device) + 8 &&
               sizeof(Header) <= kHeaderBytes);
 static_assert(std::is_standard_layout_v<Header> && std::is_trivially_destructible_v<Header>);
 static_assert(Atomic<u64>::is_always_lock_free, "a lock would die with its owner");
