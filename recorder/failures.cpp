@@ -39,6 +39,7 @@ struct Failures {
   std::atomic<bool> writing{false};  // a bundle
   BundleRate rate;
   std::atomic<bool> open_outcome{false};   // the last bundle's: what becomes of the process
+  std::atomic<bool> recovered{false};      // from what that bundle tells: it only has to be written
   std::atomic<std::uint32_t> reported{0};  // the entry that was reported, but is in no bundle
 };
 constinit Failures g_failures;
@@ -163,6 +164,7 @@ bool write_bundle(InHook hook, bundle::Cause cause, bool at_the_end, bool told =
       }
     }
     if (written) {
+      g_failures.recovered.store(false, std::memory_order_relaxed);
       g_failures.open_outcome.store(cause.outcome == OutcomeKind::running,
                                     std::memory_order_relaxed);
     }
@@ -262,6 +264,13 @@ OutcomeKind outcome_at_end(int status) noexcept {
   return status == 0 || lived_on ? OutcomeKind::recovered : OutcomeKind::exited;
 }
 
+// The last bundle's refusal did no harm. Where that cannot be written at once, because the bundle
+// itself is still on its way, it is on the tick or at the end.
+void recover(InHook hook) noexcept {
+  g_failures.recovered.store(true, std::memory_order_relaxed);
+  note_recovery(hook, system::monotonic_ns());
+}
+
 }  // namespace
 
 void on_failure(InHook hook, const Request& request, int error, bool by_us) noexcept {
@@ -352,8 +361,9 @@ void note_recovery(InHook hook, std::uint64_t now_ns) noexcept {
   if (!g_failures.open_outcome.load(std::memory_order_relaxed) ||
       g_failures.writing.exchange(true, std::memory_order_acquire))
     return;
-  if (now_ns > g_failures.rate.ended_ns() + kRecoveredNs &&
-      bundle::complete_last(hook, OutcomeKind::recovered, 0, 0)) {
+  const bool recovered = g_failures.recovered.load(std::memory_order_relaxed) ||
+                         now_ns > g_failures.rate.ended_ns() + kRecoveredNs;
+  if (recovered && bundle::complete_last(hook, OutcomeKind::recovered, 0, 0)) {
     g_failures.open_outcome.store(false, std::memory_order_relaxed);
   }
   g_failures.writing.store(false, std::memory_order_release);
@@ -365,6 +375,10 @@ void complete_outcome_at_end(InHook hook, int status) noexcept {
 
 void complete_outcome(InHook hook, OutcomeKind outcome, std::int32_t value) noexcept {
   if (!g_failures.open_outcome.exchange(false, std::memory_order_relaxed)) return;
+  if (g_failures.recovered.load(std::memory_order_relaxed)) {
+    outcome = OutcomeKind::recovered;
+    value = 0;
+  }
   const auto seconds = static_cast<unsigned>(g_state.options.bundle_seconds);
   bundle::complete_last(hook, outcome, value, seconds);
 }
@@ -378,7 +392,7 @@ void note_device_served(InHook hook, Api api, std::uint64_t bytes) noexcept {
     return;
   refusal.settled = true;
   if (!refusal.provisional) {
-    if (is_told_last(refusal)) complete_outcome(hook, OutcomeKind::recovered, 0);
+    if (is_told_last(refusal)) recover(hook);
   } else if (refusal.entry != 0 && !is_told(refusal.entry)) {
     bundle::Cause cause = cause_of(refusal.entry, false);
     cause.outcome = OutcomeKind::recovered;
@@ -431,6 +445,7 @@ void forget_failures(InHook) noexcept {
   g_failures.last = {};
   g_failures.rate.forget();
   g_failures.open_outcome.store(false, std::memory_order_relaxed);
+  g_failures.recovered.store(false, std::memory_order_relaxed);
   g_failures.reported.store(0, std::memory_order_relaxed);
 }
 

@@ -22,7 +22,7 @@ using session::Failure;
 using session::TableId;
 using session::View;
 
-constexpr std::size_t kMostDevices = 32;  // of more, the rest is in the account of none
+constexpr std::size_t kMostDevices = 16;  // of more, the rest is in the account of none
 
 // Of the host, or of a device.
 struct Account {

@@ -53,9 +53,11 @@ void add_pressure(Verdict& verdict, const session::Health& health) noexcept {
 // "python3.11 is at 96 % of --limit-gpu of 4.0 GiB on cuda:0 (NVIDIA H100) (it holds 3.8 GiB)"
 void explain_near_device(Verdict& verdict, std::string_view program,
                          const session::Device& device) noexcept {
-  const limit::Nearness near = limit::nearness_of(device);
+  const limit::Nearness to_limit = limit::nearness_to_limit(device);
+  const limit::Nearness to_full = limit::nearness_to_full(device);
+  const bool by_limit = to_limit.percent() > to_full.percent();
+  const limit::Nearness near = by_limit ? to_limit : to_full;
   const std::uint64_t held = device.counted_bytes();
-  const bool by_limit = device.limit_bytes != 0 && near.limit_bytes == device.limit_bytes;
   verdict.code = VerdictCode::near_limit;
   verdict.limit = near.kind;
   verdict.limit_bytes = near.limit_bytes;

@@ -103,7 +103,7 @@ std::uint32_t describe_device(InHook hook, const DeviceIdentity& identity) noexc
 bool wants_look(InHook, std::uint32_t device, bool refused) noexcept {
   if (!is_known(device) || system::is_sandboxed()) return false;
   const std::uint64_t last = g_session.devices.at(device).look_ns.load(std::memory_order_relaxed);
-  return refused || system::coarse_ns() >= last + kBetweenLooksNs;
+  return refused || system::coarse_ns() >= last + kBetweenLooksNs || expects_full(device);
 }
 
 void on_device_look(InHook hook, std::uint32_t device, std::uint64_t free_bytes,
@@ -113,6 +113,7 @@ void on_device_look(InHook hook, std::uint32_t device, std::uint64_t free_bytes,
   known.free_bytes.store(free_bytes, std::memory_order_relaxed);
   known.total_bytes.store(total_bytes, std::memory_order_relaxed);
   known.look_ns.store(system::coarse_ns(), std::memory_order_release);
+  note_look(device);
   watch_device(hook, device);
 }
 

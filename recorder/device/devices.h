@@ -38,6 +38,9 @@ void write_device_point(InHook, std::uint64_t time_ns, std::uint32_t& entry) noe
 // Judges how near a device is to refusing, after its figures have changed; writes a bundle where it
 // is due. Nanoseconds otherwise. Not under a lock.
 void watch_device(InHook, std::uint32_t device) noexcept;
+void note_look(std::uint32_t device) noexcept;  // its free and total bytes are as they are now
+// Whether a look is due out of turn: by what this process has taken since the last it may be near.
+bool expects_full(std::uint32_t device) noexcept;
 void forget_near_devices(InHook) noexcept;
 
 // After a fork.

@@ -153,11 +153,13 @@ Nearness nearness_to_kill(const Health& health) noexcept {
   return {LimitKind::cgroup, get(health.cgroup_used_bytes), not_resident(health), limit};
 }
 
-Nearness nearness_of(const session::Device& device) noexcept {
+Nearness nearness_to_limit(const session::Device& device) noexcept {
+  return {LimitKind::device, device.counted_bytes(), 0, device.limit_bytes};
+}
+
+Nearness nearness_to_full(const session::Device& device) noexcept {
   const std::uint64_t total = get(device.total_bytes), free_bytes = get(device.free_bytes);
-  const Nearness by_limit{LimitKind::device, device.counted_bytes(), 0, device.limit_bytes};
-  const Nearness by_size{LimitKind::device, total > free_bytes ? total - free_bytes : 0, 0, total};
-  return by_limit.percent() >= by_size.percent() ? by_limit : by_size;
+  return {LimitKind::device, total > free_bytes ? total - free_bytes : 0, 0, total};
 }
 
 Nearness nearness_to_refusal(const Health& health, std::uint64_t soft_limit_bytes) noexcept {

@@ -41,8 +41,9 @@ struct Nearness {
 // Of a limit whose crossing kills: the cgroup's.
 Nearness nearness_to_kill(const session::Health&) noexcept;
 
-// Of a GPU, to its limit (--limit-gpu) or to being full, whichever is nearer.
-Nearness nearness_of(const session::Device&) noexcept;
+// Of a GPU, both of which refuse: --limit-gpu, and the memory that it has.
+Nearness nearness_to_limit(const session::Device&) noexcept;
+Nearness nearness_to_full(const session::Device&) noexcept;
 
 // Of a limit whose crossing is refused: the soft limit or RLIMIT_AS, whichever is nearer.
 Nearness nearness_to_refusal(const session::Health&, std::uint64_t soft_limit_bytes) noexcept;

@@ -127,12 +127,22 @@ class SessionImage {
     return l;
   }
 
+  // A table of GPUs, which only their programs have.
+  template <class T>
+  void open(TableId table) {
+    if (directory(table).entry_bytes == 0) make<T>(table);
+  }
+
+  // Of a GPU.
+  void event(Lane& lane, EventKind kind, u32 time_ms, Api api, Space space, u32 device, u64 address,
+             u64 bytes, u32 stack) {
+    ring_of(lane).append_elsewhere(time_ms, lane.thread, kind, packed_place(api, space, device),
+                                   address, bytes, stack);
+  }
+
   void event(Lane& lane, EventKind kind, u32 time_ms, u64 address, u64 bytes, u32 stack) {
-    RingWriter& ring = rings_[&lane];
-    if (lane.ring_next == 0)
-      ring.use(lane, reinterpret_cast<Slot*>(bytes_.data() + lane.ring_offset));
-    ring.append(time_ms, lane.thread, kind, kind == EventKind::free ? Api::free : Api::malloc,
-                address, bytes, stack);
+    const Api api = kind == EventKind::free ? Api::free : Api::malloc;
+    ring_of(lane).append(time_ms, lane.thread, kind, api, address, bytes, stack);
   }
 
  private:
@@ -150,6 +160,13 @@ class SessionImage {
   void make(TableId table) {
     directory(table).entry_bytes = sizeof(T);
     add<T>(table);
+  }
+
+  RingWriter& ring_of(Lane& lane) {
+    RingWriter& ring = rings_[&lane];
+    if (lane.ring_next == 0)
+      ring.use(lane, reinterpret_cast<Slot*>(bytes_.data() + lane.ring_offset));
+    return ring;
   }
 
   // Where entry `number` lies; its chunk is made when it is the first there.
