@@ -29,7 +29,8 @@ struct Written : GpuSession {
   // Two blocks on the second device, one of which is freed; one on the first; 1 MiB of the heap.
   void allocate() {
     session::Lane& l = lane(thread, 64);
-    const auto give = [&](Space space, u32 to, u64 address, u64 bytes) {
+    const auto give = [&](Space space, std::uint32_t to, std::uint64_t address,
+                          std::uint64_t bytes) {
       event(l, EventKind::allocate, 100, Api::cuMemAlloc, space, to, address, bytes, asked);
     };
     give(Space::cuda, second, 0x1000, 3 * kMiB);

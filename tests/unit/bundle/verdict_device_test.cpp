@@ -266,7 +266,7 @@ TEST_CASE("a crash after a device's refusal tells no address that the driver gav
 
 TEST_CASE("a recording of before has no devices") {
   Refused session;
-  session.header().tables[static_cast<std::uint32_t>(session::TableId::devices)] = {};
+  session.header().tables[static_cast<std::uint32_t>(session::TableId::devices)].entry_bytes = 0;
   session.header().version = 3;
   session.at = {};
   session::Device device;

@@ -1,0 +1,147 @@
+"""What a GPU's refusal leaves in the bundle, on the fake drivers: verdict, figures, outcome."""
+
+import json
+import sys
+
+import pytest
+from test_bundle_format import check
+
+MIB = 1 << 20
+BATCH = 200 * MIB
+
+
+@pytest.fixture
+def on_gpu(preload, victim, build_dir):
+    """on_gpu("exhaust", OOMREC_FAIL="…") is a run on two devices of 1 GiB."""
+
+    def run(*args, **env):
+        env = {"FAKE_GPU_BYTES": "1G", "LD_LIBRARY_PATH": build_dir / "tests" / "fake_gpu", **env}
+        return preload(sys.executable, victim("python/gpu_refusals.py"), *args, env=env)
+
+    return run
+
+
+def read(bundle, name):
+    return json.loads((bundle / f"{name}.json").read_text())
+
+
+def test_a_full_device(on_gpu):
+    run = on_gpu("exhaust")
+    assert (run.exit_code, run.stdout) == (3, "refused 2 5\n"), str(run)
+    bundle = run.only_bundle()
+    assert bundle.name.startswith("oom_cuda_")
+    for name in ("manifest", "metadata", "events", "environment", "symbols", "processes"):
+        check(name, read(bundle, name))
+
+    metadata = read(bundle, "metadata")
+    assert metadata["backend"] == "cuda" and metadata["outcome"] == "exited 3"
+    assert metadata["verdict"]["code"] == "device_out_of_memory"
+    summary = metadata["verdict"]["summary"]
+    assert summary in run.stderr
+    assert "asked cuMemAlloc for 200.0 MiB on cuda:0 (Fake CUDA GPU) and was refused: " in summary
+    assert "24.0 MiB of 1.0 GiB were free; this process holds 1000.0 MiB, others" in summary
+    assert "largest holder: 1000.0 MiB in 5 blocks, gpu_refusals.py:" in run.stderr
+    request = metadata["request"]
+    assert (request["error"], request["size"]) == ("CUDA_ERROR_OUT_OF_MEMORY", BATCH)
+    assert (request["device"]["kind"], request["device"]["id"]) == ("cuda", 0)
+    evidence = request["device_evidence"]
+    assert evidence["used_bytes"] == evidence["counted_bytes"] == 5 * BATCH
+    assert any(frame["function"] == "make_batch" for frame in request["stack"])
+
+    events = [e for e in read(bundle, "events") if e["backend"] == "cuda"]
+    assert [e["memory_allocated"] for e in events] == [BATCH * i for i in (1, 2, 3, 4, 5, 5)]
+    assert {(e["device_id"], e["api"]) for e in events} == {(0, "cuMemAlloc")}
+    assert events[-1]["result"] == "CUDA_ERROR_OUT_OF_MEMORY"
+    environment = read(bundle, "environment")
+    (gpu,) = environment["gpus"]
+    assert (gpu["uuid"], gpu["peak_bytes"]) == (request["device"]["uuid"], 5 * BATCH)
+    assert environment["versions"]["driver"] == f"CUDA {gpu['driver_version']}"
+    assert gpu["driver_path"].endswith("/libcuda.so.1")
+
+
+def test_the_users_limit(on_gpu):
+    run = on_gpu("exhaust", OOMREC_LIMIT_GPU="500M")
+    assert run.stdout == "refused 2 2\n", str(run)
+    metadata = read(run.only_bundle(), "metadata")
+    check("metadata", metadata)
+    assert metadata["verdict"]["code"] == "device_limit"
+    assert metadata["limit"] == {"kind": "device", "bytes": 500 * MIB, "used": 2 * BATCH}
+    assert metadata["request"]["error"] == "CUDA_ERROR_OUT_OF_MEMORY"
+    assert "oomrec: cuda:0 (Fake CUDA GPU): " in run.stderr  # how it is, whatever refused
+
+
+def test_another_vendors_device(on_gpu):
+    run = on_gpu("exhaust", "hip")
+    assert run.exit_code == 3, str(run)
+    bundle = run.only_bundle()
+    assert bundle.name.startswith("oom_rocm_")
+    request = read(bundle, "metadata")["request"]
+    assert (request["api"], request["error"]) == ("hipMalloc", "hipErrorOutOfMemory")
+    assert (request["device"]["kind"], request["device"]["id"]) == ("hip", 1)
+
+
+def test_served_at_once_is_recovered(on_gpu):
+    """The program ends with 3, of which nobody knows the reason: not this."""
+    run = on_gpu("recover")
+    assert (run.exit_code, run.stdout) == (3, "served 0\n"), str(run)
+    assert read(run.only_bundle(), "metadata")["outcome"] == "recovered"
+
+
+def test_a_crash_after_it(on_gpu):
+    run = on_gpu("use_null")
+    assert run.exit_code == 128 + 11, str(run)
+    metadata = read(run.only_bundle(), "metadata")
+    check("metadata", metadata)
+    assert metadata["verdict"]["code"] == "null_dereference"
+    assert (
+        "cuMemAlloc refused 200.0 MiB: the program used the NULL" in metadata["verdict"]["summary"]
+    )
+    assert metadata["outcome"] == "signal 11"
+
+
+@pytest.mark.parametrize(
+    "env, what",
+    [
+        ({}, "cuda:0 (Fake CUDA GPU) is at 97 % of its 1.0 GiB (in use 1000.0 MiB"),
+        ({"OOMREC_LIMIT_GPU": "1001M"}, "is at 99 % of --limit-gpu of 1001.0 MiB on cuda:0"),
+    ],
+)
+def test_it_warns_once_an_approach_where_it_was_asked_to(on_gpu, env, what):
+    run = on_gpu("approach", OOMREC_WARN="90", OOMREC_MAX_DUMPS="0", **env)
+    assert run.stdout == "held 5\n", str(run)
+    found = run.bundles_for("near_limit")
+    assert len(found) == 2 and run.bundles() == found, str(run)
+    for bundle in found:
+        metadata = read(bundle, "metadata")
+        assert metadata["verdict"]["code"] == "near_limit"
+        assert what in metadata["verdict"]["summary"]
+        assert (metadata["backend"], metadata["limit"]["kind"]) == ("cuda", "device")
+        assert metadata["limit"]["used"] == 5 * BATCH
+
+
+def test_a_refusal_needs_no_warning(on_gpu):
+    assert on_gpu("approach").bundles() == []
+
+
+@pytest.mark.parametrize(
+    "rule, api, exit_code",
+    [("cuMemAlloc:nth=3", "cuMemAlloc", 3), ("cuDevicePrimaryCtxRetain", None, 1)],
+)
+def test_refused_on_purpose(on_gpu, rule, api, exit_code):
+    run = on_gpu("exhaust", OOMREC_FAIL=rule)
+    assert run.exit_code == exit_code, str(run)
+    metadata = read(run.only_bundle(), "metadata")
+    assert metadata["verdict"]["code"] == "injected"
+    assert f"the rule {rule} of --fail" in metadata["verdict"]["evidence"][0]
+    if api is None:
+        assert f"called {rule} and was refused" in metadata["verdict"]["summary"]
+    else:
+        assert run.stdout == "refused 2 2\n"
+
+
+def test_memory_that_pools_keep(on_gpu):
+    run = on_gpu("leave_pools")
+    assert run.stdout == "refused 2\n", str(run)
+    metadata = read(run.only_bundle(), "metadata")
+    assert metadata["verdict"]["code"] == "device_fragmentation", metadata["verdict"]
+    assert metadata["request"]["device_evidence"]["pool_reserved_bytes"] == 3 * BATCH
