@@ -5,8 +5,8 @@ import sys
 from pathlib import Path
 
 import pytest
+from schemas import check
 
-SCHEMAS = Path(__file__).resolve().parent / "schemas"
 PROGRAM = """
 held = []
 def make_batch():
@@ -17,13 +17,6 @@ try:
 except MemoryError:
     print("refused", len(held))
 """
-
-
-def check(name: str, document) -> None:
-    jsonschema = pytest.importorskip("jsonschema")
-    validator = jsonschema.Draft202012Validator(json.loads((SCHEMAS / f"{name}.json").read_text()))
-    errors = [f"{list(e.path)}: {e.message}" for e in validator.iter_errors(document)]
-    assert not errors, f"{name}: " + "\n".join(errors[:5])
 
 
 def run_out_of_memory(preload, *args, **env):

@@ -4,7 +4,7 @@ import json
 import sys
 
 import pytest
-from test_bundle_format import check
+from schemas import check
 
 MIB = 1 << 20
 BATCH = 200 * MIB
