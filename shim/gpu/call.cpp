@@ -12,7 +12,8 @@ recorder::Request request_of(const Call& call, const Wants& wants) noexcept {
 }  // namespace
 
 void look(const Call& call, DeviceKind kind, bool refused) noexcept {
-  if (look_at_memory(call.vendor, call.site, call.device, refused) && kind == DeviceKind::pooled)
+  const bool ask_pools = kind == DeviceKind::pooled || refused;  // they may keep what is wanted
+  if (look_at_memory(call.vendor, call.site, call.device, refused) && ask_pools)
     look_at_pool(call.vendor, call.device, call.site.ordinal, nullptr);
 }
 
