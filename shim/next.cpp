@@ -8,6 +8,8 @@
 #include <cerrno>
 #include <type_traits>
 
+#include "shim/gpu/lookup.h"
+
 namespace oomrec::shim {
 
 constexpr std::size_t kBootstrapAlignment = 16;
@@ -88,7 +90,7 @@ OOMREC_NEXT_FUNCTIONS(X)
 
 template <class Function>
 void look_up(Function*& next, const char* name, Function* absent) noexcept {
-  void* const found = ::dlsym(RTLD_NEXT, name);
+  void* const found = gpu::real_dlsym()(RTLD_NEXT, name);
   next = found != nullptr ? reinterpret_cast<Function*>(found) : absent;
 }
 

@@ -16,6 +16,7 @@
 #include <stddef.h>
 
 #include "shim/export.h"
+#include "shim/gpu/lookup.h"
 #include "shim/heap.h"
 
 namespace oomrec::shim {
@@ -85,7 +86,7 @@ struct ReportedNew {
 
 template <class Function>
 void look_up(Operator<Function>& entry, const char* symbol, const void* allocator) noexcept {
-  void* const found = ::dlsym(RTLD_NEXT, symbol);
+  void* const found = gpu::real_dlsym()(RTLD_NEXT, symbol);
   entry.next = reinterpret_cast<Function*>(found);
   if (found == nullptr)
     entry.kind = Kind::missing;
@@ -159,7 +160,7 @@ void* library_operator(const void* caller, const char* symbol) noexcept {
   for (const char* const name : candidates) {
     void* const library = name != nullptr ? ::dlopen(name, RTLD_LAZY | RTLD_NOLOAD) : nullptr;
     if (library == nullptr) continue;
-    void* const found = ::dlsym(library, symbol);
+    void* const found = gpu::real_dlsym()(library, symbol);
     g_next.dlclose(library);
     if (found == nullptr || library_of(found) == library_of(&g_operators)) continue;
     operator_new = found;

@@ -19,6 +19,7 @@
 #include "recorder/recorder.h"
 #include "recorder/system/syscalls.h"
 #include "shim/gpu/driver.h"
+#include "shim/gpu/lookup.h"
 #include "shim/heap.h"
 #include "shim/info.h"
 #include "shim/next.h"
@@ -55,8 +56,9 @@ std::string_view note(std::initializer_list<std::string_view> parts) noexcept {
 // Whether the program's malloc is ours: asked by making the call. The address alone says little:
 // it may be a stub in the program.
 bool is_malloc_bound_to_us() noexcept {
-  const auto allocate = reinterpret_cast<void* (*)(size_t)>(::dlsym(RTLD_DEFAULT, "malloc"));
-  const auto release = reinterpret_cast<void (*)(void*)>(::dlsym(RTLD_DEFAULT, "free"));
+  const auto allocate =
+      reinterpret_cast<void* (*)(size_t)>(gpu::real_dlsym()(RTLD_DEFAULT, "malloc"));
+  const auto release = reinterpret_cast<void (*)(void*)>(gpu::real_dlsym()(RTLD_DEFAULT, "free"));
   if (allocate == nullptr || release == nullptr) return false;
   g_entered_unwatched = false;
   release(allocate(1));
@@ -67,7 +69,7 @@ bool is_malloc_bound_to_us() noexcept {
 std::string_view why_not_bound() noexcept {
   Dl_info info;
   const ElfW(Sym)* symbol = nullptr;
-  void* const bound = ::dlsym(RTLD_DEFAULT, "malloc");
+  void* const bound = gpu::real_dlsym()(RTLD_DEFAULT, "malloc");
   const std::string_view order = "heap not observed: put liboomrec.so first in LD_PRELOAD";
   // A program that takes malloc's address has a stub of that name, which is undefined in it.
   if (::dladdr1(bound, &info, reinterpret_cast<void**>(const_cast<ElfW(Sym)**>(&symbol)),

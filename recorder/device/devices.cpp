@@ -75,9 +75,9 @@ void describe_driver(InHook hook, Vendor vendor, std::string_view path, std::uin
                      std::uint32_t wrapped) noexcept {
   if (!devices_ready(hook)) return;
   Driver& known = driver(vendor);
-  known.wrapped.store(wrapped, std::memory_order_relaxed);
+  if (wrapped != 0) known.wrapped.store(wrapped, std::memory_order_relaxed);
   if (version != 0) known.version = version;
-  if (known.path == 0) known.path = g_session.add_string(hook, path);
+  if (known.path == 0 && !path.empty()) known.path = g_session.add_string(hook, path);
 }
 
 std::uint32_t device_entry(InHook hook, Vendor vendor, std::int32_t ordinal) noexcept {

@@ -10,6 +10,7 @@
 dlsym:
         .cfi_startproc
         endbr64
+        mov     (%rsp), %rdx                  # the caller
         push    %rdi
         .cfi_adjust_cfa_offset 8
         push    %rsi
@@ -25,7 +26,7 @@ dlsym:
         .cfi_adjust_cfa_offset -8
         test    %rdx, %rdx
         jne     1f
-        jmp     *oomrec_real_dlsym(%rip)
+        jmp     *oomrec_next_dlsym(%rip)
 1:      ret
         .cfi_endproc
         .size   dlsym, . - dlsym

@@ -3,27 +3,12 @@
 #include <dlfcn.h>
 #include <string.h>
 
-#include "recorder/hook_scope.h"
+#include "shim/gpu/ask_loader.h"
 #include "shim/gpu/lookup.h"
 #include "shim/next.h"
 
 namespace oomrec::shim::gpu {
 namespace {
-
-// What we ask of the loader leaves no trace in the program: errno, dlerror, --fail.
-class AskLoader {
- public:
-  AskLoader() noexcept { recorder::pause_injection(true); }
-  ~AskLoader() {
-    recorder::pause_injection(false);
-    g_next.dlerror();
-  }
-  AskLoader(const AskLoader&) = delete;
-  AskLoader& operator=(const AskLoader&) = delete;
-
- private:
-  const KeepErrno keep_;
-};
 
 void* symbol(void* library, const char* name) noexcept { return real_dlsym()(library, name); }
 
@@ -42,13 +27,27 @@ bool Driver::find() noexcept {
   const AskLoader asking;
   void* const library = open();
   if (library == nullptr) return false;
-  adopt(library);
+  const bool adopted = adopt(library);
   g_next.dlclose(library);
-  return true;
+  return adopted;
 }
 
-// Threads may do this side by side: all find the same.
-void Driver::adopt(void* library) noexcept {
+bool Driver::adopt_library_of(void* address) noexcept {
+  if (found_.load(std::memory_order_acquire)) return false;
+  const AskLoader asking;
+  Dl_info info;
+  void* const library =
+      ::dladdr(address, &info) != 0 ? ::dlopen(info.dli_fname, RTLD_LAZY | RTLD_NOLOAD) : nullptr;
+  if (library == nullptr) return false;
+  const bool adopted = adopt(library);
+  g_next.dlclose(library);
+  return adopted;
+}
+
+// Threads may do this side by side: all find the same. Who cannot be asked is no driver, but
+// another's interposer.
+bool Driver::adopt(void* library) noexcept {
+  if (symbol(library, queries_.front().name) == nullptr) return false;
   std::uint32_t wrapped = 0;
   for (Function& function : functions_) {
     void* const own = symbol(library, function.name);
@@ -63,11 +62,11 @@ void Driver::adopt(void* library) noexcept {
   found_.store(true, std::memory_order_release);
 
   Dl_info info;
-  void* const any = functions_[0].own.load(std::memory_order_relaxed);
-  const char* const path =
-      any != nullptr && ::dladdr(any, &info) != 0 ? info.dli_fname : libraries_[0];
+  void* const any = queries_.front().to->load(std::memory_order_relaxed);
+  const char* const path = ::dladdr(any, &info) != 0 ? info.dli_fname : libraries_[0];
   const HookScope scope;
   if (scope.outermost()) recorder::describe_driver(scope.in_hook(), vendor_, path, 0, wrapped);
+  return true;
 }
 
 void* Driver::find_next(std::size_t index) noexcept {
@@ -102,36 +101,27 @@ Function* Driver::function_at(void* address) noexcept {
 void* Driver::given_for(void* address, Function* named, LookUp way) noexcept {
   if (address == nullptr) return nullptr;
   Function* known = find() ? function_at(address) : nullptr;
-  if (known == nullptr && named != nullptr &&
-      named->next.load(std::memory_order_relaxed) == nullptr) {
-    // A driver that goes by another name: it is known by what the program was given.
-    void* none = nullptr;
-    named->next.compare_exchange_strong(none, address, std::memory_order_acq_rel);
-    Dl_info info;
-    const AskLoader asking;
-    if (::dladdr(address, &info) != 0) {
-      if (void* const library = ::dlopen(info.dli_fname, RTLD_LAZY | RTLD_NOLOAD)) {
-        adopt(library);
-        g_next.dlclose(library);
-      }
-    }
-    known = named;
-  }
+  // A driver that goes by another name: it is known by what the program was given.
+  if (known == nullptr && named != nullptr && adopt_library_of(address))
+    known = function_at(address);
   if (known == nullptr) return address;
   if (!known->looked_up.exchange(true, std::memory_order_relaxed)) tell(*known, way);
   return known->wrapper;
 }
 
+// Another library may lie now where the driver was.
+bool Driver::still_there() const noexcept {
+  Dl_info info;
+  const Query& any = queries_.front();
+  void* const address = any.to->load(std::memory_order_relaxed);
+  return ::dladdr(address, &info) != 0 && info.dli_saddr == address && info.dli_sname != nullptr &&
+         ::strcmp(info.dli_sname, any.name) == 0;
+}
+
 void Driver::forget_if_closed() noexcept {
   if (!found_.load(std::memory_order_acquire)) return;
   const AskLoader asking;
-  if (void* const library = open()) {
-    g_next.dlclose(library);
-    return;
-  }
-  Dl_info info;
-  void* const any = functions_[0].own.load(std::memory_order_relaxed);
-  if (any != nullptr && ::dladdr(any, &info) != 0) return;  // it goes by another name
+  if (still_there()) return;
   found_.store(false, std::memory_order_relaxed);
   for (const Query& query : queries_) query.to->store(nullptr, std::memory_order_relaxed);
   for (Function& function : functions_) {
@@ -140,9 +130,18 @@ void Driver::forget_if_closed() noexcept {
   }
 }
 
+// Only where the program is linked with it: a search by name would cost every program its time.
+void Driver::find_linked() noexcept {
+  {
+    const AskLoader asking;
+    if (symbol(RTLD_NEXT, queries_.front().name) == nullptr) return;
+  }
+  find();
+}
+
 void start_gpu() noexcept {
   if (!recorder::is_active()) return;
-  for (Driver* const driver : {&g_cuda, &g_hip}) driver->find();
+  for (Driver* const driver : {&g_cuda, &g_hip}) driver->find_linked();
 }
 
 void on_library_closed() noexcept {

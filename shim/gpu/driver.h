@@ -42,14 +42,17 @@ class Driver {
                    std::span<Function> functions, std::span<const Query> queries) noexcept
       : vendor_(vendor), libraries_(libraries), functions_(functions), queries_(queries) {}
 
-  // What wrapper `index` calls; nullptr: no driver is loaded.
-  void* next(std::size_t index) noexcept {
-    void* const found = functions_[index].next.load(std::memory_order_acquire);
+  // What wrapper `index` calls; nullptr: no driver is loaded. `again`: who is next has called the
+  // wrapper, and must not be called once more.
+  void* next(std::size_t index, bool again) noexcept {
+    const Function& function = functions_[index];
+    void* const found = (again ? function.own : function.next).load(std::memory_order_acquire);
     return found != nullptr ? found : find_next(index);
   }
 
   // Whether the driver is loaded: looks for it if it has not been found yet.
   bool find() noexcept;
+  void find_linked() noexcept;
 
   // The function of the table that has this name; nullptr: none.
   Function* function(const char* name) noexcept;
@@ -67,7 +70,9 @@ class Driver {
  private:
   void* find_next(std::size_t index) noexcept;
   void* open() const noexcept;
-  void adopt(void* library) noexcept;
+  bool adopt(void* library) noexcept;
+  bool adopt_library_of(void* address) noexcept;
+  bool still_there() const noexcept;
   Function* function_at(void* address) noexcept;
   void tell(Function&, LookUp) noexcept;
 
@@ -77,6 +82,25 @@ class Driver {
   const std::span<const Query> queries_;
   std::atomic<bool> found_{false};
   std::atomic<bool> may_ask_{true};
+};
+
+// A wrapper at work on this thread. Another library's interposer that stands behind it may look the
+// function up, is given the wrapper, and calls it again.
+class Calling {
+ public:
+  explicit Calling(const void* function) noexcept : function_(function), outer_(t_function) {
+    t_function = function;
+  }
+  ~Calling() { t_function = outer_; }
+  Calling(const Calling&) = delete;
+  Calling& operator=(const Calling&) = delete;
+  bool again() const noexcept { return outer_ == function_; }
+
+ private:
+  [[gnu::tls_model("initial-exec")]] static inline constinit thread_local const void* t_function =
+      nullptr;
+  const void* const function_;
+  const void* const outer_;
 };
 
 extern constinit Driver g_cuda;

@@ -1,19 +1,43 @@
-// The filter behind the exported dlsym (dlsym.S): which look-ups get a wrapper of ours.
+// The filter behind the exported dlsym (dlsym_x86_64.S): which look-ups get a wrapper of ours.
 //
-// Only names that look like a driver's are looked at: cu or hip and an upper-case letter (cublas,
-// cudnn, curl pass untouched). What depends on who calls is left to the loader, which is entered by
-// a jump: RTLD_NEXT always, RTLD_DEFAULT where a driver is loaded. Where none is, the program would
-// find our definition by RTLD_DEFAULT, or in the handle of the whole program, and must not.
+// Only names of the tables are looked at, which begin with cu or hip and an upper-case letter
+// (cublas, cudnn, curl pass untouched). A look-up by the handle of a library does not depend on who
+// asks: it is done here, and what it finds is wrapped. The others (RTLD_DEFAULT, RTLD_NEXT, the
+// handle of the whole program) may meet our own definitions, which the program must not find where
+// it would have found nothing without us; else the next function answers, entered by a jump.
 #include "shim/gpu/lookup.h"
 
 #include <dlfcn.h>
+#include <link.h>
 
 #include <initializer_list>
 
+#include "shim/gpu/ask_loader.h"
 #include "shim/gpu/driver.h"
+#include "shim/next.h"
+
+// glibc's alone, like all that is asked of the loader here.
+extern "C" int dladdr1(const void*, Dl_info*, void**, int) noexcept __attribute__((weak));
+
+extern "C" {
+// What the program's look-ups would have met without us: the loader's, or another preload's.
+__attribute__((visibility("hidden"))) oomrec::shim::gpu::Dlsym oomrec_next_dlsym;
+
+// `answered` 0: the next function shall answer, entered by a jump.
+struct DlsymAnswer {
+  void* address;
+  unsigned long answered;
+};
+__attribute__((visibility("hidden"))) DlsymAnswer oomrec_dlsym_filter(void* library,
+                                                                      const char* name,
+                                                                      const void* caller);
+}
 
 namespace oomrec::shim::gpu {
 namespace {
+
+constinit Dlsym g_real = nullptr;
+constexpr DlsymAnswer kNotOurs{nullptr, 0};
 
 bool is_upper(char letter) noexcept { return letter >= 'A' && letter <= 'Z'; }
 
@@ -24,50 +48,106 @@ Driver* driver_of_name(const char* name) noexcept {
   return nullptr;
 }
 
-}  // namespace
-}  // namespace oomrec::shim::gpu
-
-extern "C" {
-__attribute__((visibility("hidden"))) oomrec::shim::gpu::Dlsym oomrec_real_dlsym;
-
-// `answered` 0: the real function shall answer, entered by a jump.
-struct DlsymAnswer {
-  void* address;
-  unsigned long answered;
-};
-__attribute__((visibility("hidden"))) DlsymAnswer oomrec_dlsym_filter(void* library,
-                                                                      const char* name);
+// The first call may come before our constructor.
+Dlsym next_dlsym() noexcept {
+  if (oomrec_next_dlsym == nullptr)
+    oomrec_next_dlsym = reinterpret_cast<Dlsym>(real_dlsym()(RTLD_NEXT, "dlsym"));
+  return oomrec_next_dlsym;
 }
 
-namespace oomrec::shim::gpu {
+const link_map* library_at(const void* address) noexcept {
+  Dl_info info;
+  link_map* library = nullptr;
+  const bool known =
+      dladdr1 != nullptr &&
+      ::dladdr1(address, &info, reinterpret_cast<void**>(&library), RTLD_DL_LINKMAP) != 0;
+  return known ? library : nullptr;
+}
+
+// In the order in which the program's libraries are searched.
+bool comes_before(const link_map* one, const link_map* other) noexcept {
+  if (one == nullptr || other == nullptr) return false;
+  for (const link_map* at = other->l_prev; at != nullptr; at = at->l_prev)
+    if (at == one) return true;
+  return false;
+}
+
+class LookUpOf {
+ public:
+  LookUpOf(Driver& driver, Function& function, const void* caller) noexcept
+      : driver_(driver), function_(function), caller_(caller) {}
+
+  DlsymAnswer by_handle(void* library) const noexcept {
+    void* const found = next_dlsym()(library, function_.name);
+    if (found == nullptr) return kNotOurs;  // again, for dlerror
+    return found == function_.wrapper ? answer(behind_us()) : answer(found);
+  }
+
+  // Who was opened for itself alone sees its own libraries beside everyone's.
+  DlsymAnswer by_default() const noexcept {
+    if (real_dlsym()(RTLD_DEFAULT, function_.name) != function_.wrapper) return kNotOurs;
+    if (void* const found = behind_us()) return answer(found);
+    if (void* const found = beside_caller()) return answer(found);
+    return answer(behind_us());
+  }
+
+  // From before us, the jump would find us; from elsewhere it would not.
+  DlsymAnswer by_next() const noexcept {
+    if (behind_us() != nullptr) return kNotOurs;
+    const link_map* const caller = library_at(caller_);
+    const link_map* const first = library_at(real_dlsym()(RTLD_DEFAULT, function_.name));
+    const link_map* const ours = library_at(function_.wrapper);
+    if (!comes_before(caller, ours) || (first != ours && comes_before(caller, first)))
+      return kNotOurs;
+    return answer(behind_us());
+  }
+
+ private:
+  // What follows our definition; nullptr, and dlerror says so: nothing does.
+  void* behind_us() const noexcept { return real_dlsym()(RTLD_NEXT, function_.name); }
+
+  void* beside_caller() const noexcept {
+    const link_map* const caller = library_at(caller_);
+    const AskLoader asking;
+    void* const library = caller != nullptr && *caller->l_name != '\0'
+                              ? ::dlopen(caller->l_name, RTLD_LAZY | RTLD_NOLOAD)
+                              : nullptr;
+    if (library == nullptr) return nullptr;
+    void* const found = real_dlsym()(library, function_.name);
+    g_next.dlclose(library);
+    return found;
+  }
+
+  DlsymAnswer answer(void* found) const noexcept {
+    if (found == nullptr || !recorder::is_active()) return {found, 1};
+    return {driver_.given_for(found, &function_, LookUp::dlsym), 1};
+  }
+
+  Driver& driver_;
+  Function& function_;
+  const void* const caller_;
+};
+
+}  // namespace
 
 Dlsym real_dlsym() noexcept {
-  // The first call may come before our constructor.
   for (const char* const version : {"GLIBC_2.34", "GLIBC_2.2.5", "GLIBC_2.17"}) {
-    if (oomrec_real_dlsym != nullptr) break;
-    oomrec_real_dlsym = reinterpret_cast<Dlsym>(::dlvsym(RTLD_NEXT, "dlsym", version));
+    if (g_real != nullptr) break;
+    g_real = reinterpret_cast<Dlsym>(::dlvsym(RTLD_NEXT, "dlsym", version));
   }
-  return oomrec_real_dlsym;
+  return g_real;
 }
 
 }  // namespace oomrec::shim::gpu
 
-DlsymAnswer oomrec_dlsym_filter(void* library, const char* name) {
+DlsymAnswer oomrec_dlsym_filter(void* library, const char* name, const void* caller) {
   using namespace oomrec::shim::gpu;
-  const Dlsym real = real_dlsym();
-  constexpr DlsymAnswer kNotOurs{nullptr, 0};
+  next_dlsym();
   Driver* const driver = driver_of_name(name);
-  if (driver == nullptr || library == RTLD_NEXT || !oomrec::recorder::is_active()) return kNotOurs;
-  Function* const function = driver->function(name);
+  Function* const function = driver != nullptr ? driver->function(name) : nullptr;
   if (function == nullptr) return kNotOurs;
-  const bool loaded = driver->find();
-  if (library == RTLD_DEFAULT) {
-    if (loaded) return kNotOurs;
-    return {driver->given_for(real(RTLD_NEXT, name), function, LookUp::dlsym), 1};
-  }
-  void* const address = real(library, name);
-  if (address == nullptr) return kNotOurs;  // again, for dlerror
-  if (address == function->wrapper && !loaded) return {real(RTLD_NEXT, name), 1};
-  if (address == function->wrapper) return {address, 1};
-  return {driver->given_for(address, function, LookUp::dlsym), 1};
+  const LookUpOf look_up{*driver, *function, caller};
+  if (library == RTLD_NEXT) return look_up.by_next();
+  if (library == RTLD_DEFAULT) return look_up.by_default();
+  return look_up.by_handle(library);
 }
