@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "recorder/process.h"
+#include "recorder/session/driver_text.h"
 #include "recorder/session/writer.h"
 #include "recorder/stack/python.h"
 #include "recorder/system/syscalls.h"
@@ -85,6 +86,17 @@ void write_python(Lines& lines) noexcept {
   lines.fact("python", word(problem.empty()), text.view());
 }
 
+void write_drivers(Lines& lines) noexcept {
+  const std::string_view names[session::kVendors] = {"cuda", "hip"};
+  for (session::u32 i = 0; i < session::kVendors; ++i) {
+    const session::Driver& driver = session::g_session.header().drivers[i];
+    char buffer[128];
+    system::Text text{buffer};
+    session::write_hooks(text, static_cast<session::Vendor>(i), driver);
+    lines.fact(names[i], session::was_met(driver) ? "true" : "null", text.view());
+  }
+}
+
 void write_places(Lines& lines) noexcept {
   const std::string_view path{session::g_session.path()};
   lines.fact(
@@ -111,6 +123,7 @@ void write_info(const char* path, const Options& options, const HeapState& heap,
   lines.fact("threads", word(recording), "");
   if (recording) {
     write_python(lines);
+    write_drivers(lines);
     write_places(lines);
   }
   write_limit(lines, "soft_limit", options.limit, 0);

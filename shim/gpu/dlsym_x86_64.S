@@ -3,11 +3,19 @@
 # The loader's function finds RTLD_NEXT and RTLD_DEFAULT by its return address: it is entered by a
 # jump, with the caller's. An ordinary function that calls it would break every other library's
 # RTLD_NEXT. Another processor is one more file.
+#
+# Under the C library's versions, too: a preload before us that has a dlsym of its own asks for the
+# next one by version.
         .text
-        .globl  dlsym
-        .type   dlsym, @function
+        .globl  oomrec_dlsym
+        .type   oomrec_dlsym, @function
+        .symver oomrec_dlsym, dlsym@GLIBC_2.2.5, remove
+        .globl  oomrec_dlsym_2_34
+        .type   oomrec_dlsym_2_34, @function
+        .set    oomrec_dlsym_2_34, oomrec_dlsym
+        .symver oomrec_dlsym_2_34, dlsym@@GLIBC_2.34, remove
         .p2align 4
-dlsym:
+oomrec_dlsym:
         .cfi_startproc
         endbr64
         mov     (%rsp), %rdx                  # the caller
@@ -29,5 +37,5 @@ dlsym:
         jmp     *oomrec_next_dlsym(%rip)
 1:      ret
         .cfi_endproc
-        .size   dlsym, . - dlsym
+        .size   oomrec_dlsym, . - oomrec_dlsym
         .section .note.GNU-stack, "", @progbits

@@ -52,7 +52,8 @@ def test_off_is_off(preload, tmp_path):
 def test_every_fact_has_its_line(preload, tmp_path):
     facts = facts_of(preload, tmp_path, "ls", OOMREC_LIMIT="64M", OOMREC_LIMIT_AS="2G")
     names = (
-        "recorder heap allocator operator_new mappings processes threads python session bundles"
+        "recorder heap allocator operator_new mappings processes threads python cuda hip"
+        " session bundles"
         " soft_limit address_space_limit data_limit children library"
     )
     assert list(facts) == names.split()
@@ -62,6 +63,7 @@ def test_every_fact_has_its_line(preload, tmp_path):
     assert facts["session"]["detail"].startswith(f"{preload.session_dir}/oomrec-")
     assert facts["bundles"]["detail"] == str(preload.dump_dir)
     assert facts["python"]["active"] is None
+    assert facts["cuda"]["active"] is None and facts["hip"]["active"] is None
     assert list(preload.session_dir.glob("*/*")) == [] and not preload.dump_dir.exists()
 
 

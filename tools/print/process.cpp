@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "tools/print/drivers.h"
 #include "tools/text.h"
 
 namespace oomrec::tools {
@@ -59,6 +60,7 @@ std::vector<std::pair<std::string, std::string>> process_facts(const Source& sou
       {"started", time_text(recording.header().start_realtime_ns)},
   };
   if (!python.empty()) facts.emplace_back("python", python);
+  for (const auto& [name, hooks] : driver_facts(recording)) facts.emplace_back(name, hooks);
   return facts;
 }
 
@@ -73,6 +75,7 @@ Json process_json(const Source& source) {
       {"executable", text_or_null(recording.text(header.executable))},
       {"start_utc", time_text(header.start_realtime_ns)},
       {"python", text_or_null(python_version(header))},
+      {"drivers", drivers_json(recording)},
   };
 }
 
