@@ -4,8 +4,8 @@
 # jump, with the caller's. An ordinary function that calls it would break every other library's
 # RTLD_NEXT. Another processor is one more file.
 #
-# Under the C library's versions, too: a preload before us that has a dlsym of its own asks for the
-# next one by version.
+# Under the C library's versions, as a preload before us that has a dlsym of its own asks for the next
+# one; and under those alone, which other C libraries pass over.
         .text
         .globl  oomrec_dlsym
         .type   oomrec_dlsym, @function
@@ -13,7 +13,7 @@
         .globl  oomrec_dlsym_2_34
         .type   oomrec_dlsym_2_34, @function
         .set    oomrec_dlsym_2_34, oomrec_dlsym
-        .symver oomrec_dlsym_2_34, dlsym@@GLIBC_2.34, remove
+        .symver oomrec_dlsym_2_34, dlsym@GLIBC_2.34, remove
         .p2align 4
 oomrec_dlsym:
         .cfi_startproc

@@ -88,19 +88,24 @@ class Driver {
 // function up, is given the wrapper, and calls it again.
 class Calling {
  public:
-  explicit Calling(const void* function) noexcept : function_(function), outer_(t_function) {
-    t_function = function;
+  Calling(Vendor vendor, std::size_t index) noexcept
+      : outer_(t_calling), here_{vendor, static_cast<std::uint32_t>(index) + 1} {
+    t_calling = here_;
   }
-  ~Calling() { t_function = outer_; }
+  ~Calling() { t_calling = outer_; }
   Calling(const Calling&) = delete;
   Calling& operator=(const Calling&) = delete;
-  bool again() const noexcept { return outer_ == function_; }
+  bool again() const noexcept { return outer_ == here_; }
 
  private:
-  [[gnu::tls_model("initial-exec")]] static inline constinit thread_local const void* t_function =
-      nullptr;
-  const void* const function_;
-  const void* const outer_;
+  struct Row {
+    Vendor vendor;
+    std::uint32_t number;  // 0: none
+    bool operator==(const Row&) const = default;
+  };
+  [[gnu::tls_model("initial-exec")]] static inline constinit thread_local Row t_calling{};
+  const Row outer_;
+  const Row here_;
 };
 
 extern constinit Driver g_cuda;

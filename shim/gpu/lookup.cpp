@@ -18,6 +18,7 @@
 
 // glibc's alone, like all that is asked of the loader here.
 extern "C" int dladdr1(const void*, Dl_info*, void**, int) noexcept __attribute__((weak));
+extern "C" void* dlvsym(void*, const char*, const char*) noexcept __attribute__((weak));
 
 extern "C" {
 // What the program's look-ups would have met without us: the loader's, or another preload's.
@@ -132,10 +133,10 @@ class LookUpOf {
 
 Dlsym real_dlsym() noexcept {
   for (const char* const version : {"GLIBC_2.34", "GLIBC_2.2.5", "GLIBC_2.17"}) {
-    if (g_real != nullptr) break;
-    g_real = reinterpret_cast<Dlsym>(::dlvsym(RTLD_NEXT, "dlsym", version));
+    if (g_real != nullptr) return g_real;
+    if (dlvsym != nullptr) g_real = reinterpret_cast<Dlsym>(::dlvsym(RTLD_NEXT, "dlsym", version));
   }
-  return g_real;
+  return g_real != nullptr ? g_real : ::dlsym;  // another C library's: it does not see ours
 }
 
 }  // namespace oomrec::shim::gpu

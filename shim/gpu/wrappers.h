@@ -9,15 +9,15 @@
 #include "shim/export.h"
 #include "shim/gpu/actions.h"
 
-#define OOMREC_WRAPPER(name, base, parameters, arguments, action)                             \
-  OOMREC_HOOK(Result, name, parameters) {                                                     \
-    const gpu::Calling calling{reinterpret_cast<const void*>(&hook_##name)};                  \
-    void* const next =                                                                        \
-        gpu::driver_of(kVendor).next(static_cast<std::size_t>(Index::name), calling.again()); \
-    if (next == nullptr) return kNoDriver;                                                    \
-    const auto real = reinterpret_cast<Result(*) parameters>(next);                           \
-    return gpu::observe({kVendor, Api::base, gpu::is_per_thread(#name)}, action,              \
-                        [&]() noexcept { return real arguments; });                           \
+#define OOMREC_WRAPPER(name, base, parameters, arguments, action)                \
+  OOMREC_HOOK(Result, name, parameters) {                                        \
+    constexpr auto row = static_cast<std::size_t>(Index::name);                  \
+    const gpu::Calling calling{kVendor, row};                                    \
+    void* const next = gpu::driver_of(kVendor).next(row, calling.again());       \
+    if (next == nullptr) return kNoDriver;                                       \
+    const auto real = reinterpret_cast<Result(*) parameters>(next);              \
+    return gpu::observe({kVendor, Api::base, gpu::is_per_thread(#name)}, action, \
+                        [&]() noexcept { return real arguments; });              \
   }
 
 // A wrapper's address under a name of our own (another library may have taken the public one), as a
