@@ -110,6 +110,13 @@ void on_executable_destroyed(InHook, Vendor, std::uint64_t executable) noexcept;
 // --- PyTorch
 // ---------------------------------------------------------------------------------------
 
+// Its reporters reach us: from now on a driver's refusal of its allocator is told when it says what
+// became of it.
+void meet_torch() noexcept;
+
+// Whether the blocks of its allocator on the CPU are wanted, too.
+bool wants_torch_on_cpu() noexcept;
+
 // What its allocator tells of each block: `change` bytes more, or less, at `address`, and what it
 // has allocated and reserved on the device since.
 struct TorchReport {
@@ -121,7 +128,7 @@ struct TorchReport {
   std::uint32_t device;  // entry; 0: the CPU, or not known whose
 };
 void on_torch_memory(InHook, const TorchReport&) noexcept;
-// It gives up: `change` bytes cannot be had.
+// It gives up: `change` bytes cannot be had of a GPU.
 void on_torch_failure(InHook, const TorchReport&) noexcept;
 
 }  // namespace oomrec::recorder

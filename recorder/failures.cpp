@@ -6,6 +6,7 @@
 #include "recorder/bundle/bundle.h"
 #include "recorder/counters.h"
 #include "recorder/device/devices.h"
+#include "recorder/device/fragmentation.h"
 #include "recorder/evidence.h"
 #include "recorder/hand_over.h"
 #include "recorder/handlers.h"
@@ -28,6 +29,7 @@ constexpr std::uint32_t kMostEntries = kKnown / 2;
 struct Known {
   std::uint32_t node;
   std::uint32_t entry;  // in `failures`; 0: free
+  bool had;             // the program had what it wanted, later
 };
 
 struct Failures {
@@ -119,17 +121,25 @@ std::uint32_t remember(InHook hook, Refusal& refusal, bool& first) noexcept {
     known.repeats.fetch_add(1, std::memory_order_relaxed);
     known.last_ns.store(refusal.time_ns, std::memory_order_relaxed);
     refusal.entry = place.entry;
+    refusal.had_before = place.had;
   } else if (g_failures.entries < kMostEntries) {
     // Evidence as fresh as its bundle will be; a flood of new stacks shares what was read.
     const bool fresh = !refusal.request.probe && g_failures.rate.due(refusal.time_ns);
     refusal.entry = enter(hook, refusal, fresh);
     if (refusal.entry != 0) {
-      place = {refusal.node, refusal.entry};
+      place = {refusal.node, refusal.entry, false};
       ++g_failures.entries;
     }
   }
   if (!refusal.request.probe) g_failures.last = refusal;
   return refusal.entry;
+}
+
+// What takes too long for a refusal that only counts.
+void complete_evidence(Failure& failure) noexcept {
+  if (failure.device.device == 0 || failure.device.torch_reserved_bytes == 0) return;
+  failure.device.torch_largest_free_bytes =
+      largest_torch_piece(g_session.view(), failure.device.device);
 }
 
 // Writes the bundle of failure `entry` (0: of none), unless one is being written. True: written.
@@ -145,8 +155,9 @@ bool write_bundle(InHook hook, bundle::Cause cause, bool at_the_end, bool told =
     auto& header = g_session.header();
     const std::uint64_t number = header.bundles_written.fetch_add(1, std::memory_order_relaxed) + 1;
     if (cause.failure != 0) {
-      g_session.failures.at(cause.failure)
-          .bundle.store(static_cast<std::uint32_t>(number), std::memory_order_relaxed);
+      Failure& failure = g_session.failures.at(cause.failure);
+      complete_evidence(failure);
+      failure.bundle.store(static_cast<std::uint32_t>(number), std::memory_order_relaxed);
     }
     const Options& options = g_state.options;
     const bundle::Destination destination{dump_directory(), options.max_dumps,
@@ -196,11 +207,42 @@ bool is_told_last(const Refusal& refusal) noexcept {
              g_session.header().bundles_written.load(std::memory_order_relaxed);
 }
 
-// PyTorch's allocator tells when it gives up.
-bool is_retried(const Request& request) noexcept {
-  if (!is_device_space(request.space) || request.space == Space::torch || request.device == 0)
-    return false;
-  return g_session.devices.at(request.device).torch_time_ns.load(std::memory_order_relaxed) != 0;
+bool refused_by_limit(const Refusal& refusal) noexcept {
+  return (flags_of(refusal) & session::kFailureRefused) != 0;
+}
+
+bool is_provisional(const Refusal& refusal) noexcept {
+  const Space space = refusal.request.space;
+  return is_device_space(space) && space != Space::torch && is_of_torch(refusal.node);
+}
+
+// PyTorch will say, or has not said yet, what became of it. `device` 0: not known which.
+bool is_pending(const Refusal& refusal, std::uint32_t device) noexcept {
+  const std::uint32_t refused_on = refusal.request.device;
+  return refusal.time_ns != 0 && refusal.provisional && !refusal.settled &&
+         (device == 0 || refused_on == 0 || refused_on == device);
+}
+
+// What was refused did no harm: the next refusal of its kind may be another story.
+void settle(Refusal& refusal) noexcept {
+  refusal.settled = true;
+  const system::SpinGuard guard(g_failures.lock);
+  if (!guard) return;
+  if (g_failures.last.time_ns == refusal.time_ns) g_failures.last.settled = true;
+  Known& place = place_of(refusal);
+  if (place.entry != 0) place.had = true;
+}
+
+// An earlier one of its kind is told as one that did no harm, and this one is another: it gets an
+// entry of its own, in which its repeats are counted.
+void enter_anew(InHook hook, Refusal& refusal) noexcept {
+  const std::uint32_t entry = enter(hook, refusal, true);
+  const system::SpinGuard guard(g_failures.lock);
+  if (entry == 0 || !guard) return;
+  place_of(refusal) = {refusal.node, entry, false};
+  refusal.entry = entry;
+  refusal.had_before = false;
+  if (g_failures.last.time_ns == refusal.time_ns) g_failures.last = refusal;
 }
 
 // A repeat of what the last bundle tells, but the program had lived on in between.
@@ -247,10 +289,6 @@ bool write_crash(InHook hook, Refusal refusal) noexcept {
   return write_bundle(hook, cause, true);
 }
 
-bool refused_by_limit(const Refusal& refusal) noexcept {
-  return (flags_of(refusal) & session::kFailureRefused) != 0;
-}
-
 bundle::Cause cause_of(std::uint32_t entry, bool by_limit) noexcept {
   bundle::Cause cause;
   cause.trigger = by_limit ? Trigger::soft_limit : Trigger::allocation_failed;
@@ -283,12 +321,12 @@ void on_failure(InHook hook, const Request& request, int error, bool by_us) noex
   Refusal refusal{.request = request,
                   .error = error,
                   .by_us = by_us,
-                  .provisional = !by_us && is_retried(request),
                   .time_ns = system::monotonic_ns(),
                   .live_bytes = live_bytes(thread)};
   if (thread != nullptr) {
     refusal.node = stack::capture(hook, thread->stacks, thread->root());
     refusal.thread = thread->thread;
+    refusal.provisional = is_provisional(refusal);
     add_own(thread->lane->spaces[static_cast<std::size_t>(request.space)].failed_count,
             std::uint64_t{1});
   }
@@ -347,7 +385,8 @@ void tell_last_failure(InHook hook, int status) noexcept {
   const bool told = last.entry != 0 &&
                     g_session.failures.at(last.entry).bundle.load(std::memory_order_relaxed) != 0;
   // A repeat of what a bundle tells is told there, unless the program now dies of it.
-  if (told && (status == 0 || !is_old_news(last))) return;
+  const bool harmless = status == 0 || last.settled;
+  if (told && (harmless || !(last.had_before || is_old_news(last)))) return;
   const bool reported =
       last.entry != 0 && last.entry == g_failures.reported.load(std::memory_order_relaxed);
   last.entry = enter_last(hook, last, told);
@@ -387,29 +426,36 @@ void note_device_served(InHook hook, Api api, std::uint64_t bytes) noexcept {
   ThreadState* const thread = current_thread(hook);
   if (thread == nullptr) return;
   Refusal& refusal = thread->refusal;
-  if (refusal.time_ns == 0 || refusal.settled || refusal.request.api != api ||
-      bytes < refusal.request.bytes)
+  if (refusal.time_ns == 0 || refusal.settled || refusal.provisional ||
+      refusal.request.api != api || bytes < refusal.request.bytes)
     return;
-  refusal.settled = true;
-  if (!refusal.provisional) {
-    if (is_told_last(refusal)) recover(hook);
-  } else if (refusal.entry != 0 && !is_told(refusal.entry)) {
-    bundle::Cause cause = cause_of(refusal.entry, false);
+  if (is_told_last(refusal)) recover(hook);
+  settle(refusal);
+}
+
+void note_torch_served(InHook hook, std::uint32_t device) noexcept {
+  ThreadState* const thread = current_thread(hook);
+  if (thread == nullptr || !is_pending(thread->refusal, device)) return;
+  Refusal& refusal = thread->refusal;
+  if (refusal.entry != 0 && !is_told(refusal.entry)) {
+    bundle::Cause cause = cause_of(refusal.entry, refused_by_limit(refusal));
     cause.outcome = OutcomeKind::recovered;
     write_bundle(hook, cause, false);
   }
+  settle(refusal);
 }
 
-bool confirm_refusal(InHook hook) noexcept {
+bool confirm_refusal(InHook hook, std::uint32_t device) noexcept {
   ThreadState* const thread = current_thread(hook);
-  if (thread == nullptr) return false;
+  if (thread == nullptr || !is_pending(thread->refusal, device)) return false;
   Refusal& refusal = thread->refusal;
-  if (refusal.time_ns == 0 || refusal.settled || !refusal.provisional) return false;
   refusal.settled = true;
-  if (refusal.entry != 0) {
-    g_session.failures.at(refusal.entry).device =
-        device_evidence(refusal.request.device, system::monotonic_ns());
-    if (!is_told(refusal.entry)) write_bundle(hook, cause_of(refusal.entry, false), false);
+  const std::uint64_t now = system::monotonic_ns();
+  const bool told = refusal.entry != 0 && is_told(refusal.entry);
+  if (told && refusal.had_before && g_failures.rate.due(now)) enter_anew(hook, refusal);
+  if (refusal.entry != 0 && !is_told(refusal.entry)) {
+    g_session.failures.at(refusal.entry).device = device_evidence(refusal.request.device, now);
+    write_bundle(hook, cause_of(refusal.entry, refused_by_limit(refusal)), false);
   }
   act_on_refusal(hook);
   return true;

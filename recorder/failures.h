@@ -72,9 +72,12 @@ void complete_outcome(InHook, OutcomeKind, std::int32_t value) noexcept;
 // A GPU's request was served: if it is the refused one of this thread, made again, that refusal did
 // no harm, and its bundle says so. Nanoseconds, unless one is open.
 void note_device_served(InHook, Api, std::uint64_t bytes) noexcept;
-// Nothing helped: this thread's refusal that was only provisional is told now. False: there is
-// none.
-bool confirm_refusal(InHook) noexcept;
+// PyTorch has a block on the device: what this thread was refused meanwhile did no harm, and is
+// told so.
+void note_torch_served(InHook, std::uint32_t device) noexcept;
+// Nothing helped: this thread's provisional refusal on the device is told now, with the device's
+// figures as they are now. False: there is none.
+bool confirm_refusal(InHook, std::uint32_t device) noexcept;
 
 // The process is about to die of the crash in the session's header, which follows from `refusal`:
 // its bundle is completed, or written. Returns within three times the bundle's time bound: where a

@@ -140,7 +140,8 @@ void remove(InHook hook, Released& released) noexcept {
   if (exact() && session::g_session.arena.is_short()) [[unlikely]]
     fall_back_to_sampling();
   tally(thread, block.api, block.bytes, share.weight, true);
-  append_event(thread, EventKind::allocate, block.api, block.address, block.bytes, node);
+  append_event(thread, EventKind::allocate, block.api, live::address_of(block.address), block.bytes,
+               node);
 }
 
 // Nobody recorded this block. In a fork's child it may be the parent's.
@@ -156,13 +157,14 @@ void let_go_inherited(InHook hook, Space space, std::uint64_t usable_bytes) noex
 // may be nullptr.
 [[gnu::noinline]] void forget_block(InHook hook, ThreadState* thread, Space space, Api api,
                                     Released& released) noexcept {
-  if (!remove_small(hook, thread, released)) remove(hook, released);
+  if (space != Space::heap || !remove_small(hook, thread, released)) remove(hook, released);
   if (released.usable_bytes == 0) released.usable_bytes = released.bytes;
   if (released.weight == 0) let_go_inherited(hook, space, released.usable_bytes);
   if (thread == nullptr || (released.weight == 0 && !exact())) return;
   maybe_read_clock(hook, *thread);
   tally(*thread, api, released.bytes, released.weight != 0 ? released.weight : 1, false);
-  append_event(*thread, EventKind::free, api, released.address, released.bytes, 0);
+  append_event(*thread, EventKind::free, api, live::address_of(released.address), released.bytes,
+               0);
 }
 
 }  // namespace

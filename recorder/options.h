@@ -27,6 +27,7 @@ namespace oomrec {
   X(recording_size,   OOMREC_RECORDING_SIZE, size,   "",          "memory the recorder may use (default 16M sampled, 256M exact, which goes on with samples when it is used up)") \
   X(sample_interval,  OOMREC_SAMPLE_INTERVAL,size,   "512K",      "mean distance of samples below 64 KiB") \
   X(python_objects,   OOMREC_PYTHON_OBJECTS, flag,   "0",         "run Python with PYTHONMALLOC=malloc, so that each small object is seen") \
+  X(torch_cpu,        OOMREC_TORCH_CPU,      flag,   "0",         "record PyTorch's tensors in host memory, too (space torch); those of GPUs always are") \
   X(children,         OOMREC_CHILDREN,       flag,   "1",         "record child processes too") \
   X(quiet,            OOMREC_QUIET,          flag,   "0",         "print nothing on stderr") \
   X(bundle_seconds,   OOMREC_BUNDLE_SECONDS, count,  "5",         "give up writing a bundle after N seconds") \
@@ -71,6 +72,7 @@ struct Options {
   std::uint64_t recording_size = 0;
   std::uint64_t sample_interval = 512 * 1024;
   bool python_objects = false;
+  bool torch_cpu = false;
   bool children = true;
   bool quiet = false;
   std::uint64_t bundle_seconds = 5;

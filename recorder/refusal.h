@@ -12,10 +12,11 @@ struct Refusal {
   int error = 0;
   bool by_us = false;
 
-  // A GPU's, whose allocator gives back what it keeps and tries again: it is told when that fails,
-  // too (on_torch_failure), or at the end.
+  // PyTorch's, whose allocator gives back what it keeps and tries again: it is told when that
+  // fails, too (confirm_refusal), or has helped (note_torch_served), else at the end.
   bool provisional = false;
-  bool settled = false;  // the same was had later, or it was confirmed
+  bool settled = false;     // the same was had later, or it was confirmed
+  bool had_before = false;  // after an earlier one of its kind the program had what it wanted
 
   // The same stack has been given memory since. Set by the allocations that are recorded: in
   // sampled mode a small block may pass unseen.

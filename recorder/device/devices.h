@@ -32,6 +32,9 @@ void append_device_event(ThreadState&, EventKind, Api, Space, std::uint32_t devi
 // The figures of a device for a refusal there.
 session::DeviceEvidence device_evidence(std::uint32_t device, std::uint64_t now_ns) noexcept;
 
+// Whether PyTorch's allocator has made the call whose stack this is.
+bool is_of_torch(std::uint32_t node) noexcept;
+
 // Beside a point of the time line: entry `place` of device_points, 0 for a new one.
 void write_device_point(InHook, std::uint64_t time_ns, std::uint32_t& entry) noexcept;
 

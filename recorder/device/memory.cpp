@@ -244,8 +244,11 @@ void on_device_map(InHook hook, Api api, Vendor vendor, std::uint64_t address, s
                    std::uint64_t handle) noexcept {
   DeviceMemory mapping{api, {vendor, DeviceKey::mapping, address}, DeviceKind::none, bytes};
   mapping.owner = handle;
+  const DeviceName name{vendor, DeviceKey::handle, handle};
+  if (DeviceBlock mapped; g_state.device_blocks.find(hook, name, mapped))
+    mapping.device = mapped.device;
   on_device_allocate(hook, mapping);
-  on_device_retain(hook, {vendor, DeviceKey::handle, handle});
+  on_device_retain(hook, name);
 }
 
 void on_device_unmap(InHook hook, Api api, Vendor vendor, std::uint64_t address,

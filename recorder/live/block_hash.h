@@ -19,6 +19,11 @@
 
 namespace oomrec::live {
 
+// PyTorch's blocks begin where the blocks below them do, which are the heap's where a tensor is in
+// host memory: theirs are known by the next address, which is odd and no allocator's.
+constexpr std::uint64_t torch_key(std::uint64_t address) noexcept { return address + 1; }
+constexpr std::uint64_t address_of(std::uint64_t key) noexcept { return key & ~std::uint64_t{1}; }
+
 struct Block {
   std::uint64_t address = 0;
   std::uint64_t bytes = 0;  // as asked for

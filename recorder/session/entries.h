@@ -88,7 +88,7 @@ static_assert(sizeof(HolderSum) == 32 && offsetof(HolderSum, allocated_bytes) ==
 // A live allocation that is in no side table. Slots are reused: address is stored last (release)
 // and cleared first. Counts in its holder as `weight` blocks of `bytes` each.
 struct LiveBlock {
-  Atomic<u64> address;  // 0: free slot
+  Atomic<u64> address;  // 0: free slot; of a block of space torch: one more
   u64 bytes;            // as asked for
   u32 holder;
   u32 weight;    // 1 unless sampled

@@ -5,6 +5,7 @@
 
 #include "shim/gpu/ask_loader.h"
 #include "shim/gpu/lookup.h"
+#include "shim/gpu/torch.h"
 #include "shim/next.h"
 
 namespace oomrec::shim::gpu {
@@ -146,6 +147,7 @@ void start_gpu() noexcept {
 
 void on_library_closed() noexcept {
   for (Driver* const driver : {&g_cuda, &g_hip}) driver->forget_if_closed();
+  forget_torch_if_closed();
 }
 
 void on_fork_child() noexcept {

@@ -1,0 +1,181 @@
+// PyTorch's allocators tell libc10 of each block, for torch.profiler: libc10 calls these functions
+// of its own by their exported names, and so calls ours.
+//
+// The profiler is told as without us. Reports come from inside an allocator that holds its lock: no
+// driver is asked here, and the loader only once, by the first call of any of them (python loads
+// libc10 apart from all others, where RTLD_NEXT does not look).
+#include "shim/gpu/torch.h"
+
+#include <dlfcn.h>
+
+#include "recorder/device.h"
+#include "shim/export.h"
+#include "shim/gpu/ask_loader.h"
+#include "shim/gpu/lookup.h"
+
+namespace oomrec::shim::gpu {
+namespace {
+
+// c10::Device
+struct Device {
+  std::int8_t type;
+  std::int8_t index;
+};
+constexpr std::int8_t kCpu = 0, kCuda = 1, kHip = 6;
+
+// Of libc10's versions each has one of a kind; integers that are signed in one are not in another.
+// clang-format off
+#define OOMREC_MEMORY_REPORTERS(X) \
+  X(_ZN3c1027reportMemoryUsageToProfilerEPvlllNS_6DeviceE) \
+  X(_ZN3c1027reportMemoryUsageToProfilerEPvlmmNS_6DeviceE)
+#define OOMREC_FAILURE_REPORTERS(X) \
+  X(_ZN3c1027reportOutOfMemoryToProfilerElllNS_6DeviceE) \
+  X(_ZN3c1027reportOutOfMemoryToProfilerElmmNS_6DeviceE) \
+  X(_ZN3c1027reportOutOfMemoryToProfilerEmmmNS_6DeviceE)
+#define OOMREC_TORCH_FUNCTIONS(X) \
+  OOMREC_MEMORY_REPORTERS(X) OOMREC_FAILURE_REPORTERS(X) X(_ZN3c1022memoryProfilingEnabledEv)
+// clang-format on
+
+using MemoryReporter = void(void*, std::int64_t, std::uint64_t, std::uint64_t, Device);
+using FailureReporter = void(std::int64_t, std::uint64_t, std::uint64_t, Device);
+using IsProfiling = bool();
+
+struct Function {
+  const char* name;
+  std::atomic<void*> real{nullptr};  // nullptr: this libc10 has none
+};
+#define X(symbol) constinit Function g_##symbol{#symbol};
+OOMREC_TORCH_FUNCTIONS(X)
+#undef X
+#define X(symbol) &g_##symbol,
+constexpr Function* kFunctions[] = {OOMREC_TORCH_FUNCTIONS(X)};
+#undef X
+constinit std::atomic<bool> g_resolved{false};
+
+// The library that has them; nullptr: what comes after us has them, or nobody. `caller`: an address
+// in libc10, or in one that needs it.
+void* open_libc10(const void* caller) noexcept {
+  void* const by_name = ::dlopen("libc10.so", RTLD_LAZY | RTLD_NOLOAD);
+  if (by_name != nullptr) return by_name;
+  Dl_info info;
+  return ::dladdr(caller, &info) != 0 ? ::dlopen(info.dli_fname, RTLD_LAZY | RTLD_NOLOAD) : nullptr;
+}
+
+// Threads may do this side by side: all find the same.
+[[gnu::cold, gnu::noinline]] void resolve(const void* caller) noexcept {
+  const AskLoader asking;
+  void* const library = open_libc10(caller);
+  for (Function* const function : kFunctions) {
+    void* found = real_dlsym()(RTLD_NEXT, function->name);
+    if (found == nullptr && library != nullptr) found = real_dlsym()(library, function->name);
+    function->real.store(found, std::memory_order_relaxed);
+  }
+  if (library != nullptr) g_next.dlclose(library);
+  recorder::meet_torch();
+  g_resolved.store(true, std::memory_order_release);
+}
+
+template <class Real>
+Real* real_of(const Function& function, const void* caller) noexcept {
+  if (!g_resolved.load(std::memory_order_acquire)) [[unlikely]]
+    resolve(caller);
+  return reinterpret_cast<Real*>(function.real.load(std::memory_order_relaxed));
+}
+
+// CUDA is also what PyTorch says where the GPU is AMD's: whichever driver has such a device.
+std::uint32_t entry_of(InHook hook, Device device) noexcept {
+  using session::Vendor;
+  const std::uint32_t cuda =
+      device.type == kCuda ? recorder::device_entry(hook, Vendor::cuda, device.index) : 0;
+  if (cuda != 0 || (device.type != kCuda && device.type != kHip)) return cuda;
+  return recorder::device_entry(hook, Vendor::hip, device.index);
+}
+
+// Not noexcept, nor is what follows: what a profiler throws passes through.
+bool is_profiling(const void* caller) {
+  IsProfiling* const real = real_of<IsProfiling>(g__ZN3c1022memoryProfilingEnabledEv, caller);
+  return real != nullptr && real();
+}
+
+// On the CPU its allocator reports only while memory is profiled, or because we have said so.
+bool is_recorded(Device device) noexcept {
+  return recorder::is_active() && HookScope::idle() &&
+         (device.type != kCpu || recorder::wants_torch_on_cpu());
+}
+bool is_forwarded(Device device, const void* caller) {
+  return device.type != kCpu || !recorder::wants_torch_on_cpu() || is_profiling(caller);
+}
+
+// In the hook itself, whose caller the stack begins with.
+[[gnu::always_inline]] inline void report_memory(Function& function, void* block,
+                                                 std::int64_t change, std::uint64_t allocated,
+                                                 std::uint64_t reserved, Device device) {
+  const void* const caller = __builtin_return_address(0);
+  MemoryReporter* const real = real_of<MemoryReporter>(function, caller);
+  if (is_recorded(device)) {
+    const KeepErrno keep;
+    const HookScope scope;
+    recorder::on_torch_memory(
+        scope.in_hook(), {Api::reportMemoryUsageToProfiler, reinterpret_cast<std::uint64_t>(block),
+                          change, allocated, reserved, entry_of(scope.in_hook(), device)});
+  }
+  if (real != nullptr && is_forwarded(device, caller))
+    real(block, change, allocated, reserved, device);
+}
+
+// The CPU's refusal is the heap's, which has told it.
+[[gnu::always_inline]] inline void report_failure(Function& function, std::int64_t bytes,
+                                                  std::uint64_t allocated, std::uint64_t reserved,
+                                                  Device device) {
+  const void* const caller = __builtin_return_address(0);
+  FailureReporter* const real = real_of<FailureReporter>(function, caller);
+  if (is_recorded(device) && device.type != kCpu) {
+    const KeepErrno keep;
+    const HookScope scope;
+    recorder::on_torch_failure(scope.in_hook(),
+                               {Api::reportOutOfMemoryToProfiler, 0, bytes, allocated, reserved,
+                                entry_of(scope.in_hook(), device)});
+  }
+  if (real != nullptr && is_forwarded(device, caller)) real(bytes, allocated, reserved, device);
+}
+
+}  // namespace
+
+void forget_torch_if_closed() noexcept {
+  if (!g_resolved.load(std::memory_order_acquire)) return;
+  const AskLoader asking;
+  for (Function* const function : kFunctions) {
+    Dl_info info;
+    void* const real = function->real.load(std::memory_order_relaxed);
+    if (real == nullptr || ::dladdr(real, &info) != 0) continue;
+    g_resolved.store(false, std::memory_order_release);
+    return;
+  }
+}
+
+}  // namespace oomrec::shim::gpu
+
+#define X(symbol)                                                                                 \
+  OOMREC_HOOK(void, symbol,                                                                       \
+              (void* block, std::int64_t change, std::uint64_t allocated, std::uint64_t reserved, \
+               oomrec::shim::gpu::Device device)) {                                               \
+    using namespace oomrec::shim::gpu;                                                            \
+    report_memory(g_##symbol, block, change, allocated, reserved, device);                        \
+  }
+OOMREC_MEMORY_REPORTERS(X)
+#undef X
+#define X(symbol)                                                                   \
+  OOMREC_HOOK(void, symbol,                                                         \
+              (std::int64_t bytes, std::uint64_t allocated, std::uint64_t reserved, \
+               oomrec::shim::gpu::Device device)) {                                 \
+    using namespace oomrec::shim::gpu;                                              \
+    report_failure(g_##symbol, bytes, allocated, reserved, device);                 \
+  }
+OOMREC_FAILURE_REPORTERS(X)
+#undef X
+
+OOMREC_HOOK(bool, _ZN3c1022memoryProfilingEnabledEv, ()) {
+  using namespace oomrec::shim::gpu;
+  const bool profiling = is_profiling(__builtin_return_address(0));
+  return profiling || (oomrec::recorder::is_active() && oomrec::recorder::wants_torch_on_cpu());
+}
