@@ -1,0 +1,178 @@
+"""Programs that reach the driver in other ways than ctypes: linked, through the CUDA runtime,
+through frameworks. What is not installed is skipped; nothing is installed.
+"""
+
+from __future__ import annotations
+
+import functools
+import glob
+import importlib.util
+import os
+import shutil
+import subprocess
+
+from .outcome import Failed, Skipped, expect, expect_equal, size
+from .recorded import PROGRAMS, Lab, Run, names_line
+
+# A check takes the lab and what is known of the machine's driver, and returns a remark.
+
+
+def told(run: Run, file: str, threads: bool = False) -> str:
+    """The refusal that ended the function `fill` is recorded, and who holds the rest.
+
+    `threads`: the framework may allocate on threads of its own, where no line of Python runs.
+    """
+    said, shown = run.facts(), run.refusal()
+    held = shown["spaces"]["cuda"]["live_bytes"]
+    expect(held >= said["held"], f"{size(held)} recorded, {size(said['held'])} held")
+    top = next(holder for holder in shown["holders"] if holder["space"] == "cuda")
+    named = names_line(top["stack"], file, "fill")
+    expect(named or threads, f"{file} is not named as the largest holder")
+    where = "" if named else ", by a thread of the framework's"
+    return f"{size(said['held'])}{where}; {shown['verdict']['summary']}"
+
+
+# --- Compiled programs ----------------------------------------------------------------------------
+
+
+def compiled(lab: Lab, *command: object) -> str:
+    program = str(lab.directory / "program")
+    done = subprocess.run(
+        [*map(str, command), "-o", program], capture_output=True, text=True, timeout=120
+    )
+    if done.returncode != 0:
+        raise Skipped(
+            f"{command[0]} cannot build it: {(done.stderr.strip() or '?').splitlines()[-1]}"
+        )
+    return program
+
+
+def linked(lab: Lab, machine: dict) -> str:
+    """A program linked with the driver, which meets our definitions."""
+    compiler = shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")
+    if compiler is None:
+        raise Skipped("no C compiler here")
+    path = os.path.dirname(machine["library"])
+    program = compiled(lab, compiler, "-g", PROGRAMS / "linked.c", machine["library"])
+    libraries = os.environ.get("LD_LIBRARY_PATH", "")
+    run = lab.must(program, LD_LIBRARY_PATH=f"{libraries}:{path}" if libraries else path)
+    return told(run, "linked.c")
+
+
+def needs_a_gpu(machine: dict) -> None:
+    if machine["simulated"]:
+        raise Skipped("the CUDA runtime does not start on a simulated device")
+
+
+def built_with_nvcc(*options: str):
+    def check(lab: Lab, machine: dict) -> str:
+        needs_a_gpu(machine)
+        compiler = shutil.which("nvcc") or shutil.which("/usr/local/cuda/bin/nvcc")
+        if compiler is None:
+            raise Skipped("no nvcc here")
+        program = compiled(lab, compiler, "-g", *options, PROGRAMS / "runtime.cu")
+        run = lab.must(program)
+        expect(run.facts()["same"], "the kernel's result is another")
+        return told(run, "runtime.cu")
+
+    return check
+
+
+def runtime(lab: Lab, machine: dict) -> str:
+    """The CUDA runtime's shared library, by ctypes."""
+    needs_a_gpu(machine)
+    places = importlib.util.find_spec("nvidia")
+    roots = list(places.submodule_search_locations or []) if places else []
+    found = [path for root in roots for path in glob.glob(f"{root}/*/lib/libcudart.so.*")]
+    found += glob.glob("/usr/local/cuda/lib64/libcudart.so.*")
+    if not found:
+        raise Skipped("no libcudart.so here")
+    return told(lab.must("runtime.py", found[0]), "runtime.py")
+
+
+# --- Frameworks -----------------------------------------------------------------------------------
+
+
+@functools.lru_cache(maxsize=None)
+def has(python: str, module: str) -> bool:
+    found = subprocess.run([python, "-c", f"import {module}"], capture_output=True, timeout=120)
+    return found.returncode == 0
+
+
+def needs(lab: Lab, module: str) -> None:
+    if not has(lab.python, module):
+        raise Skipped(f"{lab.python} has no {module}")
+
+
+def filled_by(program: str, module: str, threads: bool = False, **options: str):
+    def check(lab: Lab, machine: dict) -> str:
+        needs(lab, module)
+        return told(lab.must(program, **options), program, threads)
+
+    return check
+
+
+# All of the device, or the limit that JAX sets for itself would be met first.
+JAX = {"threads": True, "XLA_PYTHON_CLIENT_MEM_FRACTION": "1.0"}
+
+
+def torch_figures(run: Run, mark: str) -> None:
+    """At that mark PyTorch's own figures are those recorded."""
+    held, spaces = run.marks()[mark], run.marked(mark)["spaces"]
+    expect_equal("allocated by PyTorch", spaces["torch"]["live_bytes"], held["allocated"])
+    live, reserved = spaces["cuda"]["live_bytes"], held["reserved"]
+    expect(live >= reserved, f"{size(live)} from the driver, less than reserved: {size(reserved)}")
+
+
+def torch_fill(lab: Lab, machine: dict) -> str:
+    needs(lab, "torch")
+    run = lab.must("with_torch.py", "fill")
+    torch_figures(run, "full")
+    return told(run, "with_torch.py")
+
+
+def torch_recover(lab: Lab, machine: dict) -> str:
+    """PyTorch gives its cache back and asks again: one bundle, of a program that has recovered."""
+    needs(lab, "torch")
+    run = lab.must("with_torch.py", "recover")
+    outcomes = [shown["outcome"] for shown in run.refusals()]
+    expect_equal("outcomes of the bundles", outcomes, ["recovered"])
+    torch_figures(run, "recovered")
+    return "one bundle, recovered"
+
+
+def torch_fragments(lab: Lab, machine: dict) -> str:
+    """Refused, although more than that is free in PyTorch's own segments."""
+    needs(lab, "torch")
+    run = lab.must("with_torch.py", "fragments")
+    shown = run.refusals()[-1] if run.refusals() else None
+    if shown is None:
+        raise Failed("no bundle of the refusal")
+    expect_equal("verdict", shown["verdict"]["code"], "device_fragmentation")
+    return shown["verdict"]["summary"]
+
+
+def torch_profiler(lab: Lab, machine: dict) -> str:
+    """torch.profiler sees as many events of memory as without the recorder."""
+    needs(lab, "torch")
+    plain = lab.must("with_torch.py", "profile", recorded=False).facts()
+    expect_equal("memory events", lab.must("with_torch.py", "profile").facts(), plain)
+    return f"{plain['events']} events of memory"
+
+
+CHECKS = {
+    "a program linked with the driver": linked,
+    "a program of nvcc, shared runtime": built_with_nvcc("-cudart", "shared"),
+    "a program of nvcc, static runtime": built_with_nvcc("-cudart", "static"),
+    "the CUDA runtime by ctypes": runtime,
+    "PyTorch: fill": torch_fill,
+    "PyTorch: recover": torch_recover,
+    "PyTorch: fragmentation": torch_fragments,
+    "PyTorch: torch.profiler": torch_profiler,
+    "JAX: fill": filled_by("with_jax.py", "jax", XLA_PYTHON_CLIENT_PREALLOCATE="false", **JAX),
+    "JAX: fill, each array from the driver": filled_by(
+        "with_jax.py", "jax", XLA_PYTHON_CLIENT_ALLOCATOR="platform", **JAX
+    ),
+    "CuPy: fill": filled_by("with_cupy.py", "cupy"),
+    "numba: fill": filled_by("with_numba.py", "numba.cuda"),
+}

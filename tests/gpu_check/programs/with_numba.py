@@ -1,0 +1,28 @@
+"""with_numba.py: numba's arrays until there is no room; all are given back."""
+
+import numpy
+from numba import cuda
+from say import mark, say, skip
+
+STEP = 256 << 20
+
+
+def fill():
+    if not cuda.is_available():
+        skip("this numba sees no GPU")
+    free = cuda.current_context().get_memory_info()[0]
+    step = min(STEP, free // 16)
+    held = []
+    try:
+        while len(held) * step <= free:
+            held.append(cuda.device_array(step, dtype=numpy.uint8))
+    except Exception as error:  # its class depends on numba's binding
+        if "OUT_OF_MEMORY" not in str(error):
+            raise
+        mark("full")
+        say(held=len(held) * step)
+        return
+    raise SystemExit("never refused")
+
+
+fill()

@@ -1,0 +1,153 @@
+"""Runs a program of the check, with the recorder before it or without, and reads what was left.
+
+Each run has a folder of its own for bundles, recordings and names, which goes with the check.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import tempfile
+import time
+from pathlib import Path
+
+from .outcome import Failed, Skipped, expect
+
+PROGRAMS = Path(__file__).resolve().parent / "programs"
+PROGRAM_S = 90  # that a program may take
+
+
+class Lab:
+    """Where and with what the check's programs run."""
+
+    def __init__(self, build: Path, python: str, directory: Path, seconds: float):
+        self.build, self.python, self.directory = build, python, directory
+        self.ends = time.monotonic() + seconds
+        self.fills: dict[str, Run] = {}  # by driver: one fill serves several checks
+
+    def left_s(self) -> float:
+        return self.ends - time.monotonic()
+
+    def environment(self) -> dict[str, str]:
+        """The machine's, without what would record, or change how a program allocates."""
+        unwanted = ("OOMREC_", "LD_PRELOAD", "PYTORCH_", "XLA_", "CUPY_", "PYTHONMALLOC")
+        return {k: v for k, v in os.environ.items() if not k.startswith(unwanted)}
+
+    def run(self, *command: object, recorded: bool = True, **options: str) -> Run:
+        """Runs `command`; one that is a .py file is of the check's own, by this Python.
+
+        `options`: further environment.
+        """
+        words = [str(word) for word in command]
+        if words[0].endswith(".py"):
+            words = [self.python, str(PROGRAMS / words[0]), *words[1:]]
+        folder = Path(tempfile.mkdtemp(dir=self.directory))
+        environment = {
+            **self.environment(),
+            "OOMREC_DUMP_DIR": str(folder / "dumps"),
+            "OOMREC_SESSION_DIR": str(folder),
+            "OOMREC_MAX_DUMPS": "0",  # keep them all
+            "OOMREC_QUIET": "1",
+            **options,
+        }
+        if recorded:
+            environment["LD_PRELOAD"] = str(self.build / "liboomrec.so")
+        seconds = min(PROGRAM_S, self.left_s())
+        if seconds <= 0:
+            raise Skipped("no time is left")
+        with subprocess.Popen(
+            words, env=environment, cwd=folder, text=True, errors="replace",
+            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+            start_new_session=True,
+        ) as process:  # fmt: skip
+            try:
+                stdout, stderr = process.communicate(timeout=seconds)
+            except subprocess.TimeoutExpired:
+                os.killpg(process.pid, signal.SIGKILL)
+                process.communicate()
+                raise Failed(f"{words[-1]} still ran after {seconds:.0f} s") from None
+        return Run(self, words, folder, stdout, stderr, process.returncode)
+
+    def must(self, *command: object, exit_code: int = 0, **options) -> Run:
+        """The same for a program that has to end so."""
+        run = self.run(*command, **options)
+        for fact in run.said:
+            if "skip" in fact:
+                raise Skipped(fact["skip"])
+        last = (run.stderr.strip() or "nothing on stderr").splitlines()[-1]
+        expect(run.exit_code == exit_code, f"{run.words[-1]}: exit code {run.exit_code}: {last}")
+        return run
+
+    def command_environment(self) -> dict[str, str]:
+        """For `oomrec`: shared libraries that the machine lacks may lie in BUILD/lib."""
+        environment = {**self.environment(), "XDG_CACHE_HOME": str(self.directory / "cache")}
+        if (self.build / "lib").is_dir():
+            paths = [str(self.build / "lib"), environment.get("LD_LIBRARY_PATH", "")]
+            environment["LD_LIBRARY_PATH"] = ":".join(filter(None, paths))
+        return environment
+
+    def command(self, *words: object, folder: Path) -> str:
+        """What `oomrec` prints."""
+        environment = self.command_environment()
+        done = subprocess.run(
+            [str(self.build / "oomrec"), *map(str, words)],
+            env=environment, cwd=folder, capture_output=True, text=True, timeout=PROGRAM_S,
+        )  # fmt: skip
+        expect(done.returncode == 0, f"oomrec {words[0]}: {done.stderr.strip()}")
+        return done.stdout
+
+
+class Run:
+    """A program that has ended."""
+
+    def __init__(self, lab: Lab, words, folder: Path, stdout: str, stderr: str, exit_code: int):
+        self.lab, self.words, self.folder = lab, words, folder
+        self.stdout, self.stderr, self.exit_code = stdout, stderr, exit_code
+        self.said = [json.loads(line) for line in stdout.splitlines() if line.startswith("{")]
+
+    def facts(self) -> dict:
+        """All it said but for its marks."""
+        return {k: v for fact in self.said if "mark" not in fact for k, v in fact.items()}
+
+    def marks(self) -> dict[str, dict]:
+        return {fact.pop("mark"): fact for fact in map(dict, self.said) if "mark" in fact}
+
+    def bundles(self) -> list[Path]:
+        """The oldest first."""
+        found = (self.folder / "dumps").glob("oom_*/manifest.json")
+        return sorted((path.parent for path in found), key=lambda path: path.name.split("_")[2:])
+
+    def show(self, bundle: Path) -> dict:
+        return json.loads(self.lab.command("show", "--json", bundle, folder=self.folder))
+
+    def metadata(self, bundle: Path) -> dict:
+        return json.loads((bundle / "metadata.json").read_text())
+
+    def marked(self, mark: str) -> dict:
+        """What the bundle shows that the program asked for at this mark."""
+        for bundle in self.bundles():
+            if self.metadata(bundle)["context"] == mark:
+                return self.show(bundle)
+        raise Failed(f"no bundle of the mark {mark!r}: the program was not recorded")
+
+    def refusals(self, api: str = "") -> list[dict]:
+        """What the bundles of refused requests show, the oldest first; only of that function."""
+        shown = [self.show(path) for path in self.bundles() if self.is_refusal(path)]
+        return [one for one in shown if api in ("", one["request"]["api"])]
+
+    def is_refusal(self, bundle: Path) -> bool:
+        return self.metadata(bundle)["reason"] not in ("request", "near_limit")
+
+    def refusal(self, api: str = "") -> dict:
+        found = self.refusals(api)
+        expect(found, f"no bundle of a refused {api or 'request'}: it was not recorded")
+        return found[0]
+
+
+def names_line(stack: list[dict], file: str, function: str) -> bool:
+    return any(
+        (frame.get("file") or "").endswith(file) and frame.get("function") == function
+        for frame in stack
+    )

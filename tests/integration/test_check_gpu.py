@@ -1,0 +1,86 @@
+"""scripts/check-gpu on drivers of no device: what holds there, it says, and what does not, too."""
+
+import shutil
+import sys
+
+import pytest
+from conftest import SOURCE
+
+# Its own programs above the drivers; the frameworks' are for real devices.
+DRIVERS = ["--check", "CUDA: ", "--check", "HIP: ", "--check", "linked"]
+# Not on simulated devices, or not there without being asked for.
+SKIPPED = {
+    "CUDA: a kernel",
+    "CUDA: a refused context",
+    "CUDA: other processes on the device",
+    "HIP: a kernel",
+    "HIP: a context that ends",
+    "HIP: a refused context",
+    "HIP: other processes on the device",
+}
+
+
+@pytest.fixture
+def check_gpu(plain, build_dir):
+    """check_gpu("--check", "HIP: ") is the Run; `results` reads its lines."""
+
+    def run(*words, build=build_dir, **env):
+        env = {
+            "LD_LIBRARY_PATH": build_dir / "tests" / "fake_gpu",
+            "TMPDIR": plain.directory,
+            **env,
+        }
+        return plain(sys.executable, SOURCE / "scripts" / "check-gpu", build, *words, env=env)
+
+    return run
+
+
+def results(run) -> dict[str, list[str]]:
+    """The checks' names by PASS, FAIL and SKIP."""
+    found = {"PASS": [], "FAIL": [], "SKIP": []}
+    for line in run.stdout.splitlines():
+        word, _, rest = line.partition("  ")
+        if word in found:
+            found[word].append(
+                ": ".join(rest.split(": ")[: 2 if rest[:3] in ("CUD", "HIP") else 1])
+            )
+    return found
+
+
+def test_all_holds_on_simulated_devices(check_gpu):
+    run = check_gpu(*DRIVERS)
+    found = results(run)
+    assert run.exit_code == 0 and not found["FAIL"], str(run)
+    compiler = shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")
+    linked = set() if compiler else {"a program linked with the driver"}
+    assert set(found["SKIP"]) == SKIPPED | linked, str(run)
+    assert len(found["PASS"]) >= 27, str(run)
+    assert run.stdout.splitlines()[0].startswith("oomrec ")
+    assert "cuda:1  Fake CUDA GPU, 1.0 GiB of 1.0 GiB free" in run.stdout
+    assert "simulated devices" in run.stdout
+
+
+def test_what_needs_more_than_a_device_is_checked_where_it_is(check_gpu):
+    run = check_gpu(
+        "--check", "CUDA: a refused context", "--check", "CUDA: other processes",
+        FAKE_GPU_FAIL="cuCtxCreate_v2=2", FAKE_NVML="0:pid=1/500M",
+    )  # fmt: skip
+    assert run.exit_code == 0 and len(results(run)["PASS"]) == 2, str(run)
+
+
+def test_a_recorder_that_sees_nothing_fails(check_gpu, build_dir, tmp_path):
+    broken = tmp_path / "broken"
+    broken.mkdir()
+    (broken / "oomrec").symlink_to(build_dir / "oomrec")
+    (broken / "liboomrec.so").symlink_to(build_dir / "tests" / "fake_gpu" / "libnvidia-ml.so.1")
+    run = check_gpu("--check", "CUDA: ", build=broken)
+    found = results(run)
+    assert run.exit_code == 1, str(run)
+    passed = {"CUDA: names", "CUDA: same results as without the recorder", "CUDA: cost"}
+    assert set(found["PASS"]) == passed and len(found["FAIL"]) >= 12, str(run)
+
+
+def test_without_anything_built_it_says_so(check_gpu, tmp_path):
+    run = check_gpu(build=tmp_path)
+    assert run.exit_code == 2
+    assert run.stderr.splitlines() == [f"scripts/check-gpu: no liboomrec.so in {tmp_path}"]
