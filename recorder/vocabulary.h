@@ -176,6 +176,12 @@ constexpr bool is_address_space(Space space) noexcept {
 // A function of a GPU's driver.
 constexpr bool is_driver_api(Api api) noexcept { return api > Api::before_cuda; }
 
+// Memory of its own: no address space, and no division of what another space counts already
+// (`torch` lies inside `cuda`, `hip` or `heap`). Only such spaces are ever added up.
+constexpr bool adds_up(Space space) noexcept {
+  return !is_address_space(space) && space != Space::torch;
+}
+
 // A limit on tasks or mappings, not on bytes.
 constexpr bool counts_things(LimitKind kind) noexcept {
   return kind >= LimitKind::rlimit_nproc && kind <= LimitKind::max_map_count;

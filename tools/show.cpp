@@ -5,14 +5,18 @@
 #include <algorithm>
 #include <cstring>
 
+#include "tools/analysis/devices.h"
 #include "tools/analysis/stacks.h"
 #include "tools/bundles/options.h"
 #include "tools/bundles/source.h"
 #include "tools/commands.h"
 #include "tools/print/company.h"
 #include "tools/print/crash.h"
+#include "tools/print/devices.h"
+#include "tools/print/holders.h"
 #include "tools/print/notes.h"
 #include "tools/print/process.h"
+#include "tools/print/spaces.h"
 #include "tools/print/stack.h"
 #include "tools/text.h"
 
@@ -32,8 +36,7 @@ struct ShowOptions : ReadOptions {
   bool full = false;
 };
 
-constexpr std::size_t kMostHolders = 10;
-constexpr double kLeastShare = 0.01;
+constexpr unsigned kMostOnDevice = 3;
 constexpr std::size_t kMostInJson = 100;
 
 // The request that was refused, if one was.
@@ -51,6 +54,8 @@ struct Refused {
   }
 
   std::string error() const {
+    const std::string of_driver = device_error_name(static_cast<Api>(failure.api), failure.error);
+    if (!of_driver.empty()) return of_driver;
     const char* name = strerrorname_np(failure.error);
     return name != nullptr ? name : std::to_string(failure.error);
   }
@@ -60,25 +65,8 @@ std::vector<StackFigures> holders_of(const Source& source, Stacks& stacks) {
   return merged(source.recording->holders(), stacks, At::end);
 }
 
-std::uint64_t sum_of(const std::vector<StackFigures>& rows) {
-  std::uint64_t bytes = 0;
-  for (const StackFigures& row : rows) bytes += row.bytes;
-  return bytes;
-}
-
-double share_of(std::uint64_t part, std::uint64_t whole) {
-  return whole == 0 ? 0 : static_cast<double>(part) / static_cast<double>(whole);
-}
-
-// How many of the rows, the largest first, are shown where nobody said how many: those with 1 % of
-// the bytes or more, and the first in any case.
-std::size_t that_matter(const std::vector<StackFigures>& rows, std::uint64_t whole) {
-  std::size_t count = std::min<std::size_t>(rows.size(), 1);
-  while (count < std::min(rows.size(), kMostHolders) &&
-         share_of(rows[count].bytes, whole) >= kLeastShare) {
-    ++count;
-  }
-  return count;
+HolderGroup group_on(const Source& source, const DeviceFigures& device, Stacks& stacks) {
+  return {{}, merged(holders_on(*source.recording, device.entry), stacks, At::end)};
 }
 
 class Page {
@@ -93,6 +81,7 @@ class Page {
     print_crash();
     print_limit(verdict);
     print_spaces();
+    print_devices();
     const bool has_holders = print_holders();
     print_company(verdict);
     heading("what happened next");
@@ -136,9 +125,9 @@ class Page {
     }
     const session::Failure& failure = refused.failure;
     const std::string_view thread{refused.thread.name};
-    fmt::print("  {} ({} bytes) from {} in {}: {}{}\n", size_text(failure.bytes),
+    fmt::print("  {} ({} bytes) from {} {}: {}{}\n", size_text(failure.bytes),
                count_text(failure.bytes), name_of(static_cast<Api>(failure.api)),
-               name_of(static_cast<Space>(failure.space)), refused.error(),
+               where_text(failure), refused.error(),
                source_.repeats() == 0
                    ? ""
                    : fmt::format(", {}", plural(source_.repeats(), "repeat", "repeats")));
@@ -146,6 +135,12 @@ class Page {
       fmt::print("  in thread {} \"{}\"\n", refused.thread.tid, printable(thread));
     }
     print_stack(source_.places->of_stack(failure.node), 4);
+  }
+
+  std::string where_text(const session::Failure& failure) const {
+    const std::string label = device_label(*source_.recording, failure.device.device);
+    return label.empty() ? fmt::format("in {}", name_of(static_cast<Space>(failure.space)))
+                         : fmt::format("on {}", label);
   }
 
   void print_crash() const {
@@ -168,52 +163,40 @@ class Page {
 
   void print_spaces() const {
     heading("memory");
-    fmt::print("  {:<10} {:>12} {:>12} {:>12} {:>14} {:>14}\n", "space", "live", "peak",
-               "allocated", "live blocks", "allocations");
-    for (std::size_t i = 0; i < kSpaceCount; ++i) {
-      const auto space = static_cast<Space>(i);
-      const SpaceTotals totals = source_.recording->totals(space);
-      if (totals.allocated_count == 0 && totals.live_bytes == 0) continue;
-      fmt::print("  {:<10} {:>12} {:>12} {:>12} {:>14} {:>14}\n", name_of(space),
-                 size_text(totals.live_bytes), size_text(source_.recording->peak_bytes(space)),
-                 size_text(totals.allocated_bytes), count_text(totals.live_count),
-                 count_text(totals.allocated_count));
-    }
-    const std::uint64_t reserved =
-        source_.recording->header().spaces[static_cast<std::size_t>(Space::map)].reserved_bytes;
-    if (reserved != 0)
-      fmt::print("  {} of address space is reserved, not counted\n", size_text(reserved));
+    fmt::print("{}", spaces_text(*source_.recording));
   }
 
   // False: there are none.
   bool print_holders() {
     Stacks stacks{*source_.recording, *source_.places};
-    const std::vector<StackFigures> rows = holders_of(source_, stacks);
-    const std::uint64_t whole = sum_of(rows);
-    heading(rows.empty() ? "holders: none" : "holders, the largest first");
-    const std::size_t shown = options_.top != 0 ? std::min<std::size_t>(rows.size(), options_.top)
-                                                : that_matter(rows, whole);
-    std::uint64_t rest = whole;
-    for (std::size_t i = 0; i < shown; ++i) {
-      rest -= rows[i].bytes;
-      print_holder(i + 1, rows[i], share_of(rows[i].bytes, whole), stacks.places(rows[i].stack));
+    bool has_holders = false;
+    for (const HolderGroup& group : grouped(holders_of(source_, stacks))) {
+      has_holders = has_holders || !group.rows.empty();
+      heading(group.rows.empty() ? "holders: none" : group.heading);
+      print_group(group, stacks, options_.top);
     }
-    if (shown < rows.size()) {
-      fmt::print("  and {} with {} ({}) together: --top N\n",
-                 plural(rows.size() - shown, "smaller holder", "smaller holders"), size_text(rest),
-                 percent_text(share_of(rest, whole)));
-    }
-    return !rows.empty();
+    return has_holders;
   }
 
-  void print_holder(std::size_t number, const StackFigures& row, double share,
-                    const std::vector<PlaceId>& stack) const {
-    const std::string figures =
-        fmt::format("{}{} in {} ({})", row.estimated ? "about " : "", size_text(row.bytes),
-                    plural(row.count, "block", "blocks"), percent_text(share));
-    fmt::print("  {:>2}  {}  {}\n", number, terminal_.paint(Colour::yellow, figures),
-               name_of(row.space));
-    print_stack(stack, 6);
+  void print_group(const HolderGroup& group, const Stacks& stacks, unsigned top) const {
+    const StackStyle style{terminal_, 6, options_.full};
+    fmt::print("{}", holders_text(group, stacks, *source_.places, {style, top}));
+  }
+
+  // Where there are several, who holds most on each.
+  void print_devices() const {
+    const std::vector<DeviceFigures> devices = devices_of(*source_.recording, source_.failure());
+    if (devices.empty()) return;
+    heading("devices");
+    for (const DeviceFigures& device : devices) fmt::print("{}", device_text(device));
+    if (devices.size() < 2) return;
+    Stacks stacks{*source_.recording, *source_.places};
+    for (const DeviceFigures& device : devices) {
+      const HolderGroup group = group_on(source_, device, stacks);
+      if (group.rows.empty()) continue;
+      heading(fmt::format("holders on {}", device.label));
+      print_group(group, stacks, options_.top != 0 ? options_.top : kMostOnDevice);
+    }
   }
 
   void print_company(const bundle::Verdict& verdict) const {
@@ -241,6 +224,7 @@ Json request_json(const Source& source) {
       {"api", name_of(static_cast<Api>(failure.api))},
       {"size", failure.bytes},
       {"space", name_of(static_cast<Space>(failure.space))},
+      {"device", text_or_null(device_label(*source.recording, failure.device.device))},
       {"error", refused.error()},
       {"repeats", source.repeats()},
       {"thread",
@@ -250,39 +234,25 @@ Json request_json(const Source& source) {
   };
 }
 
-Json spaces_json(const Recording& recording) {
-  Json spaces = Json::object();
-  for (std::size_t i = 0; i < kSpaceCount; ++i) {
-    const auto space = static_cast<Space>(i);
-    const SpaceTotals totals = recording.totals(space);
-    Json& row = spaces[std::string{name_of(space)}];
-    row = {
-        {"live_bytes", totals.live_bytes},           {"live_count", totals.live_count},
-        {"peak_bytes", recording.peak_bytes(space)}, {"allocated_bytes", totals.allocated_bytes},
-        {"allocated_count", totals.allocated_count},
-    };
-    if (space == Space::map)
-      row["reserved_bytes"] = recording.header().spaces[i].reserved_bytes.load();
-  }
-  return spaces;
-}
-
-Json holders_json(const Source& source, std::size_t top) {
+Json all_holders_json(const Source& source, std::size_t top) {
   Stacks stacks{*source.recording, *source.places};
-  const std::vector<StackFigures> rows = holders_of(source, stacks);
-  const std::uint64_t whole = sum_of(rows);
   Json holders = Json::array();
-  for (std::size_t i = 0; i < std::min(rows.size(), top); ++i) {
-    holders.push_back({
-        {"space", name_of(rows[i].space)},
-        {"bytes", rows[i].bytes},
-        {"count", rows[i].count},
-        {"share", share_of(rows[i].bytes, whole)},
-        {"estimated", rows[i].estimated},
-        {"stack", stack_json(stacks.places(rows[i].stack), *source.places)},
-    });
+  for (const HolderGroup& group : grouped(holders_of(source, stacks))) {
+    for (Json& row : holders_json(group, stacks, *source.places, top))
+      holders.push_back(std::move(row));
   }
   return holders;
+}
+
+Json devices_json(const Source& source, std::size_t top) {
+  Stacks stacks{*source.recording, *source.places};
+  Json rows = Json::array();
+  for (const DeviceFigures& device : devices_of(*source.recording, source.failure())) {
+    rows.push_back(device_json(device));
+    rows.back()["holders"] =
+        holders_json(group_on(source, device, stacks), stacks, *source.places, top);
+  }
+  return rows;
 }
 
 // A field of the recording that holds text, as far as it goes.
@@ -336,7 +306,8 @@ Json page_json(const Source& source, std::size_t top) {
       {"child", child_json(source.recording->header().child)},
       {"limit", limit_json(verdict)},
       {"spaces", spaces_json(*source.recording)},
-      {"holders", holders_json(source, top)},
+      {"holders", all_holders_json(source, top)},
+      {"devices", devices_json(source, top)},
       {"processes", company["processes"]},
       {"others", company["others"]},
       {"recording", recording_json(source)},

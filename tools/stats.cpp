@@ -9,7 +9,9 @@
 #include "tools/bundles/options.h"
 #include "tools/bundles/source.h"
 #include "tools/commands.h"
+#include "tools/print/devices.h"
 #include "tools/print/notes.h"
+#include "tools/print/spaces.h"
 #include "tools/print/stack.h"
 #include "tools/text.h"
 
@@ -38,6 +40,13 @@ Json functions_json(const Functions& functions, const Places& places, std::size_
   return rows;
 }
 
+Json devices_json(const Source& source) {
+  Json rows = Json::array();
+  for (const DeviceFigures& device : devices_of(*source.recording, source.failure()))
+    rows.push_back(device_json(device));
+  return rows;
+}
+
 Json statistics_json(const Statistics& statistics, const Source& source, std::size_t top) {
   Json sizes = Json::array();
   for (const SizeBucket& bucket : statistics.sizes) {
@@ -62,6 +71,8 @@ Json statistics_json(const Statistics& statistics, const Source& source, std::si
       {"top_by_count", functions_json(statistics.by_count, *source.places, top)},
       {"size_histogram", sizes},
       {"apis", apis},
+      {"spaces", spaces_json(*source.recording)},
+      {"devices", devices_json(source)},
   };
 }
 
@@ -79,6 +90,7 @@ class Page {
     fmt::print("{:<18} {}\n", "mode", name_of(source_.recording->mode_now()));
     print_sizes();
     print_apis();
+    print_devices();
     print_functions("functions by bytes allocated", statistics_.by_bytes);
     print_functions("functions by number of allocations", statistics_.by_count);
     std::vector<std::string> notes = notes_of(source_);
@@ -114,11 +126,20 @@ class Page {
 
   void print_apis() const {
     heading("allocator functions");
-    columns(fmt::format("  {:<16} {:>14}  {:>10}", "function", "calls", "bytes"));
+    std::size_t width = 16;
+    for (const ApiFigures& api : statistics_.apis) width = std::max(width, name_of(api.api).size());
+    columns(fmt::format("  {:<{}} {:>14}  {:>10}", "function", width, "calls", "bytes"));
     for (const ApiFigures& api : statistics_.apis) {
-      fmt::print("  {:<16} {:>14}  {:>10}\n", name_of(api.api), count_text(api.count),
+      fmt::print("  {:<{}} {:>14}  {:>10}\n", name_of(api.api), width, count_text(api.count),
                  size_text(api.bytes));
     }
+  }
+
+  void print_devices() const {
+    const std::vector<DeviceFigures> devices = devices_of(*source_.recording, source_.failure());
+    if (devices.empty()) return;
+    heading("devices");
+    for (const DeviceFigures& device : devices) fmt::print("{}", device_text(device));
   }
 
   void print_functions(std::string_view title, const Functions& functions) const {

@@ -185,9 +185,19 @@ SpaceTotals Recording::totals(Space space) const {
           sums.allocated_count};
 }
 
+const std::vector<Space>& spaces_that_add_up() {
+  static const std::vector<Space> spaces = [] {
+    std::vector<Space> found;
+    for (std::size_t i = 0; i < kSpaceCount; ++i)
+      if (adds_up(static_cast<Space>(i))) found.push_back(static_cast<Space>(i));
+    return found;
+  }();
+  return spaces;
+}
+
 std::uint64_t Recording::held_bytes() const {
   std::uint64_t bytes = 0;
-  for (std::size_t i = 0; i < kSpaceCount; ++i) bytes += totals(static_cast<Space>(i)).live_bytes;
+  for (const Space space : spaces_that_add_up()) bytes += totals(space).live_bytes;
   return bytes;
 }
 
@@ -199,16 +209,17 @@ std::uint64_t Recording::peak_bytes(Space space) const {
 std::uint64_t Recording::peak_bytes() const {
   std::uint64_t peak = 0;
   std::uint64_t now = 0;
-  for (std::size_t i = 0; i < kSpaceCount; ++i) {
-    peak = std::max(peak, peak_bytes(static_cast<Space>(i)));
-    now += totals(static_cast<Space>(i)).live_bytes;
+  for (const Space space : spaces_that_add_up()) {
+    peak = std::max(peak, peak_bytes(space));
+    now += totals(space).live_bytes;
   }
   peak = std::max(peak, now);
   session::Point point{};
   for (std::uint64_t i = 1; i < view_.count(TableId::points); ++i) {
     if (!view_.read(TableId::points, i, point)) continue;
     std::uint64_t sum = 0;
-    for (std::size_t space = 0; space < kSpaceCount; ++space) sum += point.live_bytes[space];
+    for (const Space space : spaces_that_add_up())
+      sum += point.live_bytes[static_cast<std::size_t>(space)];
     peak = std::max(peak, sum);
   }
   return peak;

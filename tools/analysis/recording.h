@@ -32,6 +32,8 @@ struct SpaceTotals {
   std::uint64_t allocated_bytes = 0, allocated_count = 0;
 };
 
+const std::vector<Space>& spaces_that_add_up();  // adds_up()
+
 class Recording {
  public:
   // Throws Error with bad_input when there is no such file or no session in it.
@@ -52,12 +54,13 @@ class Recording {
   // Realtime of a moment of the session's clock, in nanoseconds since 1970.
   std::uint64_t realtime_of(std::uint64_t monotonic_ns) const;
 
-  // High-water mark of the process: the highest of all points of the time line, and of now.
+  // High-water mark of the spaces that add up: the highest of all points of the time line, and of
+  // now.
   std::uint64_t peak_bytes() const;
   std::uint64_t peak_bytes(Space space) const;
   // Live figures are sums over threads that ran on while they were read: never below zero here.
   SpaceTotals totals(Space space) const;
-  std::uint64_t held_bytes() const;  // live in all spaces
+  std::uint64_t held_bytes() const;  // live in all spaces that add up
 
  private:
   std::filesystem::path path_;

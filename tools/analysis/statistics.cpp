@@ -38,6 +38,16 @@ Telling telling_of(const Place& place, const Places& places) {
   return tells ? Telling::function : Telling::little;
 }
 
+// Of functions that the lanes have no place for.
+void add_device_apis(const Recording& recording, Statistics& statistics) {
+  const session::View& view = recording.view();
+  session::Tally tally{};
+  for (std::uint64_t entry = kHostApiCount + 1; entry < view.count(TableId::api_tallies); ++entry) {
+    if (view.read(TableId::api_tallies, entry, tally) && tally.count != 0)
+      statistics.apis.push_back({static_cast<Api>(entry - 1), tally.count, tally.bytes});
+  }
+}
+
 void add_sizes_and_apis(const Recording& recording, Statistics& statistics) {
   std::array<SizeBucket, session::kSizeBuckets> sizes{};
   std::array<ApiFigures, kHostApiCount> apis{};
@@ -65,6 +75,7 @@ void add_sizes_and_apis(const Recording& recording, Statistics& statistics) {
     apis[api].api = static_cast<Api>(api);
     if (apis[api].count != 0) statistics.apis.push_back(apis[api]);
   }
+  add_device_apis(recording, statistics);
   std::sort(statistics.apis.begin(), statistics.apis.end(),
             [](const ApiFigures& a, const ApiFigures& b) { return a.count > b.count; });
 }
@@ -87,15 +98,17 @@ Statistics statistics_of(const Recording& recording, Stacks& stacks, const Place
   Statistics statistics;
   statistics.estimated = recording.estimated();
   statistics.peak_bytes = recording.peak_bytes();
-  for (std::size_t i = 0; i < kSpaceCount; ++i) {
-    const SpaceTotals totals = recording.totals(static_cast<Space>(i));
+  for (const Space space : spaces_that_add_up()) {
+    const SpaceTotals totals = recording.totals(space);
     statistics.total_allocated_bytes += totals.allocated_bytes;
     statistics.total_allocations += totals.allocated_count;
     statistics.live_bytes += totals.live_bytes;
     statistics.live_count += totals.live_count;
   }
   std::unordered_map<PlaceId, FunctionFigures> functions;
-  const std::vector<StackFigures> rows = merged(recording.holders(), stacks, At::ever);
+  std::vector<HolderFigures> holders = recording.holders();
+  std::erase_if(holders, [](const HolderFigures& holder) { return !adds_up(holder.space); });
+  const std::vector<StackFigures> rows = merged(holders, stacks, At::ever);
   const std::vector<PlaceId> subjects = subjects_of(stacks, places);
   for (const StackFigures& row : rows) {
     const PlaceId place = subjects[row.stack];

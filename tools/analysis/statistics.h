@@ -27,10 +27,10 @@ struct ApiFigures {
 struct Statistics {
   bool estimated = false;  // functions, sizes and allocators are; totals never are
   std::uint64_t total_allocated_bytes = 0, total_allocations = 0;
-  std::uint64_t peak_bytes = 0, live_bytes = 0, live_count = 0;
-  std::vector<FunctionFigures> by_bytes, by_count;  // all of them, the largest first
-  std::vector<SizeBucket> sizes;                    // from the first to the last that is not empty
-  std::vector<ApiFigures> apis;                     // the most used first
+  std::uint64_t peak_bytes = 0, live_bytes = 0, live_count = 0;  // of the spaces that add up
+  std::vector<FunctionFigures> by_bytes, by_count;               // all of them, the largest first
+  std::vector<SizeBucket> sizes;  // from the first to the last that is not empty
+  std::vector<ApiFigures> apis;   // the most used first
 };
 
 Statistics statistics_of(const Recording& recording, Stacks& stacks, const Places& places);

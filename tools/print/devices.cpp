@@ -1,0 +1,106 @@
+#include "tools/print/devices.h"
+
+#include <fmt/format.h>
+
+#include "tools/text.h"
+
+namespace oomrec::tools {
+namespace {
+
+constexpr int kOutOfMemory = 2;  // CUDA_ERROR_OUT_OF_MEMORY, hipErrorOutOfMemory
+
+std::string row(std::string_view name, const std::string& value, const std::string& detail = {}) {
+  return fmt::format("    {:<33}{:>10}{}{}\n", name, value, detail.empty() ? "" : "  ", detail);
+}
+
+std::string held_detail(const DeviceFigures& device) {
+  if (device.pool_reserved_bytes == 0) return {};
+  return fmt::format("pools {} of it, {} of that in use", size_text(device.pool_reserved_bytes),
+                     size_text(device.pool_used_bytes));
+}
+
+std::string_view fragmentation_word(double ratio) {
+  if (ratio >= kFragmentationCritical) return "critical";
+  return ratio >= kFragmentationWarning ? "warning" : "";
+}
+
+std::string torch_text(const DeviceFigures::Torch& torch) {
+  const double ratio = torch.fragmentation_ratio();
+  std::string text = row("  of it PyTorch's tensors", size_text(torch.allocated_bytes),
+                         fmt::format("inside {} reserved", size_text(torch.reserved_bytes)));
+  text +=
+      row("  fragmentation", fmt::format("{:.2f}", ratio), std::string{fragmentation_word(ratio)});
+  if (torch.largest_free_bytes)
+    text += row("  largest free piece", size_text(*torch.largest_free_bytes));
+  return text;
+}
+
+std::string look_text(const DeviceFigures& device) {
+  if (!device.look) return "    the driver was never asked what is free\n";
+  const DeviceFigures::Look& look = *device.look;
+  return row("used by all", size_text(look.total_bytes - look.free_bytes),
+             fmt::format("of {}, the driver said {:.1f} s before the end",
+                         size_text(look.total_bytes), static_cast<double>(look.age_ms) / 1000)) +
+         row("used by others or by the runtime", size_text(device.others_bytes())) +
+         row("free", size_text(look.free_bytes));
+}
+
+Json known(std::uint64_t bytes) { return bytes != 0 ? Json(bytes) : Json(nullptr); }
+
+Json torch_json(const DeviceFigures::Torch& torch) {
+  return {
+      {"allocated_bytes", torch.allocated_bytes},
+      {"reserved_bytes", torch.reserved_bytes},
+      {"fragmentation_ratio", torch.fragmentation_ratio()},
+      {"largest_free_bytes",
+       torch.largest_free_bytes ? Json(*torch.largest_free_bytes) : Json(nullptr)},
+  };
+}
+
+}  // namespace
+
+std::string device_text(const DeviceFigures& device) {
+  std::string text = fmt::format("  {}  {}{}\n", device.label, device.name,
+                                 device.uuid.empty() ? "" : fmt::format(" ({})", device.uuid));
+  text += row("held by this process", size_text(device.held_bytes), held_detail(device));
+  if (device.torch) text += torch_text(*device.torch);
+  if (device.peak_bytes > device.held_bytes) text += row("at most", size_text(device.peak_bytes));
+  if (device.managed_bytes != 0)
+    text += row("managed", size_text(device.managed_bytes), "moves between host and device");
+  if (device.limit_bytes != 0) text += row("limit", size_text(device.limit_bytes), "--limit-gpu");
+  return text + look_text(device);
+}
+
+Json device_json(const DeviceFigures& device) {
+  const auto& look = device.look;
+  return {
+      {"device", device.label},
+      {"vendor", device.vendor == session::Vendor::hip ? "hip" : "cuda"},
+      {"ordinal", device.ordinal},
+      {"uuid", text_or_null(device.uuid)},
+      {"name", text_or_null(device.name)},
+      {"limit_bytes", known(device.limit_bytes)},
+      {"held_bytes", device.held_bytes},
+      {"block_bytes", device.block_bytes},
+      {"pool_used_bytes", device.pool_used_bytes},
+      {"pool_reserved_bytes", device.pool_reserved_bytes},
+      {"managed_bytes", device.managed_bytes},
+      {"peak_bytes", device.peak_bytes},
+      {"used_bytes", look ? Json(look->total_bytes - look->free_bytes) : Json(nullptr)},
+      {"free_bytes", look ? Json(look->free_bytes) : Json(nullptr)},
+      {"total_bytes", look ? Json(look->total_bytes) : Json(nullptr)},
+      {"age_ms", look ? Json(look->age_ms) : Json(nullptr)},
+      {"others_bytes", look ? Json(device.others_bytes()) : Json(nullptr)},
+      {"torch", device.torch ? torch_json(*device.torch) : Json(nullptr)},
+  };
+}
+
+std::string device_error_name(Api api, int result) {
+  if (api == Api::reportOutOfMemoryToProfiler) return "torch.OutOfMemoryError";
+  if (api <= Api::before_cuda) return {};
+  const bool is_hip = api > Api::before_hip;
+  if (result == kOutOfMemory) return is_hip ? "hipErrorOutOfMemory" : "CUDA_ERROR_OUT_OF_MEMORY";
+  return fmt::format("{} error {}", is_hip ? "HIP" : "CUDA", result);
+}
+
+}  // namespace oomrec::tools

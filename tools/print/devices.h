@@ -1,0 +1,22 @@
+// The GPUs of a recording, for people and as JSON.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "tools/analysis/devices.h"
+#include "tools/json.h"
+
+namespace oomrec::tools {
+
+// Lines of a device: what this process holds on it, its limit, what the driver told, PyTorch.
+std::string device_text(const DeviceFigures&);
+
+// Without what its holders are.
+Json device_json(const DeviceFigures&);
+
+// "CUDA_ERROR_OUT_OF_MEMORY": a result of one of a driver's functions, or of PyTorch's allocator,
+// by the name that its own headers give it. Empty: `api` is no such function.
+std::string device_error_name(Api api, int result);
+
+}  // namespace oomrec::tools

@@ -1,0 +1,54 @@
+#include "tools/print/spaces.h"
+
+#include <fmt/format.h>
+
+#include "tools/text.h"
+
+namespace oomrec::tools {
+namespace {
+
+// Beside a space that is in no sum.
+std::string_view remark_of(Space space) {
+  if (adds_up(space)) return "";
+  return space == Space::torch ? "  inside the others" : "  address space";
+}
+
+}  // namespace
+
+std::string spaces_text(const Recording& recording) {
+  std::string text = fmt::format("  {:<10} {:>12} {:>12} {:>12} {:>14} {:>14}\n", "space", "live",
+                                 "peak", "allocated", "live blocks", "allocations");
+  for (std::size_t i = 0; i < kSpaceCount; ++i) {
+    const auto space = static_cast<Space>(i);
+    const SpaceTotals totals = recording.totals(space);
+    if (totals.allocated_count == 0 && totals.live_bytes == 0) continue;
+    text += fmt::format("  {:<10} {:>12} {:>12} {:>12} {:>14} {:>14}{}\n", name_of(space),
+                        size_text(totals.live_bytes), size_text(recording.peak_bytes(space)),
+                        size_text(totals.allocated_bytes), count_text(totals.live_count),
+                        count_text(totals.allocated_count), remark_of(space));
+  }
+  const std::uint64_t reserved =
+      recording.header().spaces[static_cast<std::size_t>(Space::map)].reserved_bytes;
+  if (reserved != 0)
+    text += fmt::format("  {} of address space is reserved, not counted\n", size_text(reserved));
+  return text;
+}
+
+Json spaces_json(const Recording& recording) {
+  Json spaces = Json::object();
+  for (std::size_t i = 0; i < kSpaceCount; ++i) {
+    const auto space = static_cast<Space>(i);
+    const SpaceTotals totals = recording.totals(space);
+    Json& row = spaces[std::string{name_of(space)}];
+    row = {
+        {"live_bytes", totals.live_bytes},           {"live_count", totals.live_count},
+        {"peak_bytes", recording.peak_bytes(space)}, {"allocated_bytes", totals.allocated_bytes},
+        {"allocated_count", totals.allocated_count},
+    };
+    if (space == Space::map)
+      row["reserved_bytes"] = recording.header().spaces[i].reserved_bytes.load();
+  }
+  return spaces;
+}
+
+}  // namespace oomrec::tools
