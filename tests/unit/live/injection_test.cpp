@@ -124,10 +124,31 @@ TEST_CASE("a rule fits its own calls") {
   CHECK_FALSE(fits("operator_new", Api::malloc, 100, false));
 }
 
+TEST_CASE("functions of drivers, also those that name no size") {
+  const auto fits_on_gpu = [](std::string_view rule, Api api, std::uint64_t bytes) {
+    return rule_of(rule).fits(api, Space::cuda, bytes, false);
+  };
+  CHECK(fits_on_gpu("cuMemAlloc", Api::cuMemAlloc, 100));
+  CHECK_FALSE(fits_on_gpu("cuMemAlloc", Api::cuMemAllocAsync, 100));
+  CHECK_FALSE(fits_on_gpu("cuMemAlloc:min=1K", Api::cuMemAlloc, 100));
+  CHECK(fits_on_gpu("cuCtxCreate", Api::cuCtxCreate, 0));
+  CHECK(fits_on_gpu("hipMalloc:nth=3", Api::hipMalloc, 100));
+  CHECK(fits_on_gpu("site=a.py:1", Api::cuMemAlloc, 100));
+  CHECK_FALSE(fits_on_gpu("site=a.py:1", Api::cuCtxCreate, 0));
+  CHECK_FALSE(fits_on_gpu("heap", Api::cuMemAlloc, 100));
+  for (const char* text : {"cuMemFree", "hipFree", "cuCtxDestroy", "cuMemUnmap", "cuMemGetMemPool",
+                           "hipGetProcAddress", "cuMemAlloc_v2", "none"}) {
+    InjectionRules rules;
+    CAPTURE(text);
+    CHECK_FALSE(parse_rules(text, rules));
+  }
+}
+
 TEST_CASE("which rules concern the heap") {
   for (const char* text : {"heap", "malloc", "operator_new", "site=a.py:1"})
     CHECK(rule_of(text).concerns_heap());
-  for (const char* text : {"mmap", "shmat:site=a.py:1"}) CHECK_FALSE(rule_of(text).concerns_heap());
+  for (const char* text : {"mmap", "shmat:site=a.py:1", "cuMemAlloc"})
+    CHECK_FALSE(rule_of(text).concerns_heap());
 }
 
 TEST_CASE("the n-th call, once; without a number each") {

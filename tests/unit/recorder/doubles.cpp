@@ -50,6 +50,7 @@ bool prepare(const char* const*) noexcept { return true; }
 bool run_from_process(InHook, const char*, unsigned) noexcept { return true; }
 bool finish(InHook, unsigned) noexcept { return true; }
 bool complete_last(InHook, OutcomeKind kind, std::int32_t, unsigned) noexcept {
+  if (doubles::g_bundles.under_way) return false;
   ++doubles::g_bundles.completed;
   doubles::g_bundles.outcome = kind;
   return true;
@@ -70,6 +71,7 @@ Result write_from_process(InHook, const Cause& cause, const Destination&, const 
   if (doubles::g_bundles.result == Result::written) {
     ++doubles::g_bundles.written;
     doubles::g_bundles.last = cause;
+    doubles::g_bundles.near_device = session::g_session.header().near_device;
   }
   return doubles::g_bundles.result;
 }

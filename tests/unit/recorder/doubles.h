@@ -14,9 +14,11 @@ inline thread_local std::uint32_t t_stack = 1;
 struct Bundles {
   std::uint32_t written = 0;
   bundle::Cause last;
+  std::uint32_t near_device = 0;  // in the session's header when it was written
   bundle::Result result = bundle::Result::written;
   unsigned lasts_ms = 0;
   std::uint32_t completed = 0;
+  bool under_way = false;  // the last one: it cannot be completed yet
   OutcomeKind outcome = OutcomeKind::running;
 };
 inline Bundles g_bundles;

@@ -1,0 +1,121 @@
+// A bundle before a device refuses: when one is due, and of which device.
+#define DOCTEST_CONFIG_IMPLEMENT_WITH_MAIN
+#include <doctest/doctest.h>
+
+#include "recorder/device.h"
+#include "recorder/failures.h"
+#include "tests/unit/recorder/running.h"
+
+using namespace oomrec;
+using namespace oomrec::running;
+using doubles::g_bundles;
+using recorder::DeviceKey;
+using recorder::DeviceKind;
+using recorder::Vendor;
+
+namespace {
+
+constexpr std::uint64_t kTotal = 1000 * kMiB;
+
+struct Watched {
+  // A device that nobody has seen; of even numbers 500 MiB are the user's limit.
+  Watched() {
+    if (!recorder::is_active()) {
+      Options options;
+      options.session_dir = "/tmp";
+      options.quiet = true;
+      options.warn = 90;
+      options.warn_named = true;
+      options.limit_gpu = "500M@0,500M@2,500M@4";
+      REQUIRE(recorder::start(options));
+      session::g_session.remove_file(kHook);
+    }
+    recorder::forget_failures(kHook);
+    g_bundles = {};
+  }
+  void describe(std::int32_t ordinal) {
+    device = recorder::describe_device(kHook, {Vendor::cuda, ordinal, {}, "GPU"});
+    REQUIRE(device != 0);
+  }
+
+  void allocate(std::uint64_t mib) {
+    const recorder::DeviceName name{Vendor::cuda, DeviceKey::address, ++last};
+    recorder::on_device_allocate(kHook,
+                                 {Api::cuMemAlloc, name, DeviceKind::block, mib * kMiB, device});
+  }
+  void free_last() {
+    const recorder::DeviceName name{Vendor::cuda, DeviceKey::address, last--};
+    REQUIRE(recorder::on_device_free(kHook, Api::cuMemFree, name).gone);
+  }
+  // Others have taken so much, too.
+  void look(std::uint64_t used_mib) {
+    recorder::on_device_look(kHook, device, kTotal - used_mib * kMiB, kTotal);
+  }
+  bool wants_look() const { return recorder::wants_look(kHook, device, false); }
+
+  std::uint32_t device = 0;
+  static inline std::uint64_t last = 0;
+};
+
+}  // namespace
+
+TEST_CASE("the user's limit: once an approach") {
+  Watched on;
+  on.describe(0);
+  on.allocate(440);
+  CHECK(g_bundles.written == 0);
+  on.allocate(11);
+  CHECK(g_bundles.written == 1);
+  CHECK(g_bundles.last.trigger == Trigger::near_limit);
+  CHECK(g_bundles.near_device == on.device);
+  CHECK(session::g_session.header().near_device == 0);
+  on.allocate(1);
+  on.free_last();
+  on.free_last();
+  on.allocate(11);
+  CHECK(g_bundles.written == 1);  // it was at 88 % in between: still near
+  on.free_last();
+  on.free_last();
+  on.allocate(100);
+  on.allocate(360);
+  CHECK(g_bundles.written == 2);
+}
+
+TEST_CASE("a device that is full, whoever fills it") {
+  Watched on;
+  on.describe(1);
+  on.look(100);
+  on.allocate(100);
+  on.look(890);
+  CHECK(g_bundles.written == 0);
+  on.look(900);
+  CHECK(g_bundles.written == 1);
+  CHECK(g_bundles.near_device == on.device);
+  on.look(860);
+  on.look(910);
+  CHECK(g_bundles.written == 1);
+  on.look(800);
+  on.look(910);
+  CHECK(g_bundles.written == 2);
+}
+
+TEST_CASE("the driver is asked out of turn when what was taken since makes it near") {
+  Watched on;
+  on.describe(3);
+  on.look(500);
+  on.allocate(300);
+  CHECK_FALSE(on.wants_look());
+  on.allocate(100);
+  CHECK(on.wants_look());
+  CHECK(g_bundles.written == 0);  // nobody has said so yet
+  on.look(900);
+  CHECK(g_bundles.written == 1);
+  CHECK_FALSE(on.wants_look());
+
+  // What is given back makes it far, though the driver has not said so yet.
+  on.free_last();
+  on.allocate(1);
+  CHECK(g_bundles.written == 1);
+  on.allocate(99);  // as much as there was when the driver was asked
+  CHECK(g_bundles.written == 2);
+}
