@@ -19,7 +19,7 @@ namespace oomrec {
   X(fail,             OOMREC_FAIL,           rules,  "",          "refuse chosen allocations, to see whether the program survives: malloc:nth=1000, mmap:p=0.01,seed=7, site=train.py:42, site=libfoo!function; several separated by ;") \
   X(limit_gpu,        OOMREC_LIMIT_GPU,      device_sizes, "",       "device memory a process may allocate: SIZE, or SIZE@DEVICE[,SIZE@DEVICE...]; more is refused with the driver's own error") \
   X(mode,             OOMREC_MODE,           mode,   "sampled",   "sampled: every block >= 64 KiB and a sample below; exact: every event; off") \
-  X(warn,             OOMREC_WARN,           percent,"95",        "write a bundle when memory reaches PERCENT of a limit that kills (a cgroup's), before the kill; where it is given, of --limit and RLIMIT_AS as well; and when the program thrashes; 0: never") \
+  X(warn,             OOMREC_WARN,           percent,"95",        "write a bundle when memory reaches PERCENT of a limit that kills (a cgroup's), before the kill; where it is given, of --limit, RLIMIT_AS and GPUs as well; and when the program thrashes; 0: never") \
   X(dump_dir,         OOMREC_DUMP_DIR,       path,   "oom_dumps", "where bundles go; %p pid, %h host, %e program, %t time") \
   X(session_dir,      OOMREC_SESSION_DIR,    path,   "",          "where the recording lives while the program runs (default: /dev/shm, else the temporary directory)") \
   X(max_dumps,        OOMREC_MAX_DUMPS,      count,  "5",         "keep at most N bundles in the dump directory; 0: no bound") \
