@@ -6,6 +6,7 @@
 // In exact mode small blocks go to the side table and their holders' figures to the thread's own
 // sums: nothing is written that another thread writes, too.
 #include "recorder/counters.h"
+#include "recorder/device/devices.h"
 #include "recorder/injection.h"
 #include "recorder/recorder.h"
 #include "recorder/session/writer.h"
@@ -128,6 +129,17 @@ void remove(InHook hook, Released& released) noexcept {
   if (!was_exact || !insert(hook, thread, block, node, share)) drop();
 }
 
+// Of a block of PyTorch's on a GPU the ring says on which.
+void append(ThreadState& thread, EventKind kind, const Block& block, std::uint32_t node) noexcept {
+  const std::uint64_t address = live::address_of(block.address);
+  if (block.device != 0) [[unlikely]] {
+    append_device_event(thread, kind, block.api, block.space, block.device, address, block.bytes,
+                        node);
+  } else {
+    append_event(thread, kind, block.api, address, block.bytes, node);
+  }
+}
+
 [[gnu::noinline]] void record_block(InHook hook, ThreadState& thread, const Block& block,
                                     Share share) noexcept {
   maybe_read_clock(hook, thread);
@@ -140,8 +152,7 @@ void remove(InHook hook, Released& released) noexcept {
   if (exact() && session::g_session.arena.is_short()) [[unlikely]]
     fall_back_to_sampling();
   tally(thread, block.api, block.bytes, share.weight, true);
-  append_event(thread, EventKind::allocate, block.api, live::address_of(block.address), block.bytes,
-               node);
+  append(thread, EventKind::allocate, block, node);
 }
 
 // Nobody recorded this block. In a fork's child it may be the parent's.
@@ -156,15 +167,14 @@ void let_go_inherited(InHook hook, Space space, std::uint64_t usable_bytes) noex
 // The block at released.address, if one is recorded there, is let go; tells what it was. `thread`
 // may be nullptr.
 [[gnu::noinline]] void forget_block(InHook hook, ThreadState* thread, Space space, Api api,
-                                    Released& released) noexcept {
+                                    std::uint32_t device, Released& released) noexcept {
   if (space != Space::heap || !remove_small(hook, thread, released)) remove(hook, released);
   if (released.usable_bytes == 0) released.usable_bytes = released.bytes;
   if (released.weight == 0) let_go_inherited(hook, space, released.usable_bytes);
   if (thread == nullptr || (released.weight == 0 && !exact())) return;
   maybe_read_clock(hook, *thread);
   tally(*thread, api, released.bytes, released.weight != 0 ? released.weight : 1, false);
-  append_event(*thread, EventKind::free, api, live::address_of(released.address), released.bytes,
-               0);
+  append(*thread, EventKind::free, {space, api, released.address, released.bytes, 0, device}, 0);
 }
 
 }  // namespace
@@ -203,14 +213,14 @@ void on_allocate(InHook hook, const Block& block) noexcept {
 }
 
 Released on_free(InHook hook, Space space, Api api, std::uint64_t address,
-                 std::uint64_t usable_bytes) noexcept {
+                 std::uint64_t usable_bytes, std::uint32_t device) noexcept {
   Released released;
   if (phase() == Phase::off || address == 0) return released;
   ThreadState* const thread = current_thread(hook);
   released.address = address;
   released.usable_bytes = usable_bytes;
   if (exact() || g_state.may_be_recorded(address)) [[unlikely]]
-    forget_block(hook, thread, space, api, released);
+    forget_block(hook, thread, space, api, device, released);
   count(hook, thread, space, {0, 0, 1, 0, released.usable_bytes});
   return released;
 }

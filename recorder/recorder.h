@@ -22,6 +22,7 @@ struct Block {
   std::uint64_t address;
   std::uint64_t bytes;
   std::uint64_t usable_bytes;
+  std::uint32_t device = 0;  // of PyTorch's: entry in `devices`
 };
 
 struct Request {
@@ -93,7 +94,8 @@ struct Released {
   std::uint32_t weight = 0;
   std::uint32_t birth_s = 0;
 };
-Released on_free(InHook, Space, Api, std::uint64_t address, std::uint64_t usable_bytes) noexcept;
+Released on_free(InHook, Space, Api, std::uint64_t address, std::uint64_t usable_bytes,
+                 std::uint32_t device = 0) noexcept;
 void restore(InHook, Space, const Released&) noexcept;
 
 // In a signal handler that interrupted the recorder: totals only. usable_bytes as above.

@@ -53,10 +53,11 @@ void on_torch_memory(InHook hook, const TorchReport& report) noexcept {
   const std::uint64_t key = live::torch_key(report.address);
   if (report.change > 0) {
     const auto bytes = static_cast<std::uint64_t>(report.change);
-    on_allocate(hook, {Space::torch, report.api, key, bytes, bytes});
+    on_allocate(hook, {Space::torch, report.api, key, bytes, bytes, report.device});
     note_torch_served(hook, report.device);
   } else if (report.change < 0) {
-    on_free(hook, Space::torch, report.api, key, -static_cast<std::uint64_t>(report.change));
+    on_free(hook, Space::torch, report.api, key, -static_cast<std::uint64_t>(report.change),
+            report.device);
   }
 }
 
