@@ -70,10 +70,10 @@ bool Driver::adopt(void* library) noexcept {
   return true;
 }
 
-void* Driver::find_next(std::size_t index) noexcept {
+void* Driver::find_next(std::size_t index, bool again) noexcept {
   Function& function = functions_[index];
   if (!find()) return nullptr;
-  void* const next = function.next.load(std::memory_order_acquire);
+  void* const next = (again ? function.own : function.next).load(std::memory_order_acquire);
   if (next != nullptr && !function.looked_up.exchange(true, std::memory_order_relaxed))
     tell(function, LookUp::linked);
   return next;

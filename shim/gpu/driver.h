@@ -47,7 +47,8 @@ class Driver {
   void* next(std::size_t index, bool again) noexcept {
     const Function& function = functions_[index];
     void* const found = (again ? function.own : function.next).load(std::memory_order_acquire);
-    return found != nullptr ? found : find_next(index);
+    const bool told = function.looked_up.load(std::memory_order_relaxed);
+    return found != nullptr && told ? found : find_next(index, again);
   }
 
   // Whether the driver is loaded: looks for it if it has not been found yet.
@@ -68,7 +69,7 @@ class Driver {
   bool may_ask() const noexcept { return may_ask_.load(std::memory_order_relaxed); }
 
  private:
-  void* find_next(std::size_t index) noexcept;
+  void* find_next(std::size_t index, bool again) noexcept;
   void* open() const noexcept;
   bool adopt(void* library) noexcept;
   bool adopt_library_of(void* address) noexcept;

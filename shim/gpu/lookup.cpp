@@ -92,14 +92,13 @@ class LookUpOf {
     return answer(behind_us());
   }
 
-  // From before us, the jump would find us; from elsewhere it would not.
+  // From before us, a jump would find us; from elsewhere it would not.
   DlsymAnswer by_next() const noexcept {
-    if (behind_us() != nullptr) return kNotOurs;
     const link_map* const caller = library_at(caller_);
     const link_map* const first = library_at(real_dlsym()(RTLD_DEFAULT, function_.name));
     const link_map* const ours = library_at(function_.wrapper);
-    if (!comes_before(caller, ours) || (first != ours && comes_before(caller, first)))
-      return kNotOurs;
+    const bool another_is_first = first != ours && comes_before(caller, first);
+    if (another_is_first || !comes_before(caller, ours)) return kNotOurs;
     return answer(behind_us());
   }
 

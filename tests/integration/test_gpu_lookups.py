@@ -1,0 +1,174 @@
+"""Look-ups of a driver's functions: the program finds what it finds without us, or our wrapper of it.
+
+Each way is taken twice, with and without the recorder, and must print the same; only the library in
+which a function was found may be ours instead of the driver's.
+"""
+
+from __future__ import annotations
+
+import glob
+
+import pytest
+
+DRIVERS = {"cuda": "libcuda.so.1", "hip": "libamdhip64.so.5"}
+UNWRAPPED = ["not_loaded", "other_namespace", "other_names"]
+WRAPPED = ["local", "global", "reopened", "threads", "in_signal", "resolver", "deepbind"]
+
+
+@pytest.fixture(scope="session")
+def fakes(build_dir):
+    """Where the drivers of no device are."""
+    return build_dir / "tests" / "fake_gpu"
+
+
+@pytest.fixture
+def look_up(plain, library, victim, fakes):
+    """look_up("cuda", "local", preloads): what the program printed, and its run."""
+
+    def run(vendor, way, preloads="", **env):
+        env = {"LD_LIBRARY_PATH": fakes, "LD_PRELOAD": preloads or None, **env}
+        run = plain(victim("gpu_lookups"), vendor, way, env=env)
+        assert run.exit_code == 0, str(run)
+        return run.stdout.replace("libamdhip64.so\n", "libamdhip64.so.5\n"), run
+
+    return run
+
+
+def as_driver(printed: str, vendor: str) -> str:
+    return printed.replace("liboomrec.so", DRIVERS[vendor])
+
+
+def driver_of(oomrec, run, vendor: str) -> dict:
+    shown = oomrec.json("show", run.only_bundle())
+    return next(row for row in shown["process"]["drivers"] if row["vendor"] == vendor)
+
+
+@pytest.mark.parametrize("vendor", DRIVERS)
+@pytest.mark.parametrize("way", WRAPPED + UNWRAPPED)
+def test_what_is_found_is_what_would_be_found_without_us(look_up, library, vendor, way):
+    without, _ = look_up(vendor, way)
+    printed, run = look_up(vendor, way, library)
+    assert as_driver(printed, vendor) == without, str(run)
+    assert ("liboomrec.so" in printed) == (way in WRAPPED), str(run)
+
+
+@pytest.mark.parametrize("vendor", DRIVERS)
+@pytest.mark.parametrize("way", ["not_loaded", "local", "global", "resolver"])
+def test_off_is_off(look_up, library, vendor, way):
+    without, _ = look_up(vendor, way)
+    printed, run = look_up(vendor, way, library, OOMREC_MODE="off")
+    assert printed == without, str(run)
+
+
+def test_a_driver_that_is_only_in_the_callers_own_scope(look_up, library, victim):
+    env = {"LIBRARY": victim("gpu_plugin.so")}
+    without, _ = look_up("cuda", "by_plugin", **env)
+    assert without.splitlines()[0].endswith("libcuda.so.1")
+    assert without.splitlines()[-1] == "RTLD_DEFAULT: nothing, and dlerror says it"
+    printed, run = look_up("cuda", "by_plugin", library, **env)
+    assert as_driver(printed, "cuda") == without, str(run)
+    assert printed.count("liboomrec.so") == 2, str(run)
+
+
+@pytest.mark.parametrize("vendor", DRIVERS)
+def test_a_driver_by_another_name(oomrec, look_up, library, fakes, tmp_path, vendor):
+    """It is known by what the program was given."""
+    name = DRIVERS[vendor].encode()
+    image = (fakes / DRIVERS[vendor]).read_bytes()
+    assert image.count(name) >= 1
+    other = tmp_path / "libfoo.so"
+    other.write_bytes(image.replace(name, b"libno" + name[5:]))
+    without, _ = look_up(vendor, "renamed", LIBRARY=other)
+    printed, run = look_up(vendor, "renamed", library, LIBRARY=other)
+    assert printed.replace("liboomrec.so", "libfoo.so") == without, str(run)
+    assert "library: in liboomrec.so" in printed
+    assert driver_of(oomrec, run, vendor)["path"] == str(other)
+    spaces = oomrec.json("show", run.only_bundle())["spaces"]
+    assert spaces[vendor]["live_count"] == 2, spaces
+
+
+@pytest.mark.parametrize("vendor", DRIVERS)
+def test_the_ways_are_told(oomrec, look_up, library, vendor):
+    _, run = look_up(vendor, "resolver", library)
+    driver = driver_of(oomrec, run, vendor)
+    resolver = "cuGetProcAddress" if vendor == "cuda" else "hipGetProcAddress"
+    names = driver["by_dlsym"] + driver["by_resolver"]
+    assert driver["hooks"] == f"hooked through dlsym and {resolver}; {names} names wrapped"
+    assert driver["by_dlsym"] >= 1 and driver["by_resolver"] >= 2 and driver["linked"] == 0
+    assert driver["wrapped"] > 50 and "fake_gpu/lib" in driver["path"]
+    shown = oomrec("show", run.only_bundle()).stdout
+    assert f"{vendor.upper():<9} {driver['hooks']}\n" in shown
+
+
+def test_a_program_that_is_linked(oomrec, plain, preload, victim):
+    without = plain(victim("gpu_linked"))
+    run = preload(victim("gpu_linked"))
+    assert as_driver(run.stdout, "cuda") == without.stdout, str(run)
+    driver = driver_of(oomrec, run, "cuda")
+    assert driver["linked"] >= 2 and driver["hooks"].startswith("hooked through links")
+    assert oomrec.json("show", run.only_bundle())["spaces"]["cuda"]["live_count"] == 5
+    facts = {row["fact"]: row for row in oomrec.json("info", "--", victim("gpu_linked"))["facts"]}
+    assert facts["cuda"]["active"] and "a driver is loaded" in facts["cuda"]["detail"]
+    assert facts["hip"]["active"] is None and "no driver so far" in facts["hip"]["detail"]
+
+
+def test_a_weak_reference_meets_no_driver(plain, preload, victim):
+    """CUDA_ERROR_NOT_INITIALIZED and hipErrorNoDevice; without us there is nothing to call."""
+    assert plain(victim("gpu_weak")).stdout == "-1 -1\n"
+    assert preload(victim("gpu_weak")).stdout == "3 100\n"
+
+
+@pytest.mark.parametrize("way", ["next", "handle"])
+@pytest.mark.parametrize("first", [True, False])
+def test_beside_another_interposer_of_the_driver(oomrec, plain, library, victim, fakes, first, way):
+    """Both see every call, once; the other finds the next one by RTLD_NEXT, or in the library."""
+    other = victim("gpu_interposer.so")
+    order = f"{library}:{other}" if first else f"{other}:{library}"
+    env = {"LD_LIBRARY_PATH": fakes, "INTERPOSER": way}
+    without = plain(victim("gpu_linked"), env={**env, "LD_PRELOAD": other})
+    assert "the interposer saw 5\n" in without.stdout, str(without)
+    run = plain(victim("gpu_linked"), env={**env, "LD_PRELOAD": order})
+    ours = run.stdout.replace("liboomrec.so", "gpu_interposer.so")
+    assert (ours, run.exit_code) == (without.stdout, 0), str(run)
+    assert oomrec.json("show", run.only_bundle())["spaces"]["cuda"]["live_count"] == 5
+
+
+@pytest.mark.parametrize("first", [True, False])
+@pytest.mark.parametrize("way", ["local", "global", "resolver", "not_loaded"])
+def test_beside_another_dlsym(look_up, library, victim, first, way):
+    """The other's is passed through, whichever comes first: it sees look-ups, and we do."""
+    other = victim("gpu_tail_dlsym.so")
+    without, _ = look_up("cuda", way, other)
+    order = f"{library}:{other}" if first else f"{other}:{library}"
+    printed, run = look_up("cuda", way, order)
+    assert as_driver(printed, "cuda") == without, str(run)
+    assert ("liboomrec.so" in printed) == (way in WRAPPED), str(run)
+    assert "the other dlsym saw look-ups: yes" in run.stderr, str(run)
+
+
+@pytest.mark.parametrize("first", [True, False])
+@pytest.mark.parametrize("way", ["local", "global", "reopened", "threads"])
+def test_beside_another_allocator(look_up, library, first, way):
+    found = glob.glob("/usr/lib/*/libjemalloc.so.2")
+    if not found:
+        pytest.skip("not installed: libjemalloc.so.2")
+    without, _ = look_up("cuda", way, found[0])
+    order = f"{library}:{found[0]}" if first else f"{found[0]}:{library}"
+    printed, run = look_up("cuda", way, order)
+    assert as_driver(printed, "cuda") == without, str(run)
+    assert "library: in liboomrec.so" in printed, str(run)
+
+
+def test_a_runtime_that_asks_the_driver_for_every_name(oomrec, plain, preload, victim, fakes):
+    """As libcudart does; what it got that way is recorded, for both kinds of default stream."""
+    env = {"LD_LIBRARY_PATH": fakes}
+    without = plain(victim("gpu_runtime"), env=env)
+    assert without.stdout.startswith("0 0 0\nnames 3") and "missing 0\n" in without.stdout
+    run = preload(victim("gpu_runtime"), env=env)
+    assert (run.stdout, run.exit_code) == (without.stdout, 0), str(run)
+    driver = driver_of(oomrec, run, "cuda")
+    assert driver["by_dlsym"] == 1 and driver["linked"] == 0
+    assert driver["by_resolver"] > 80, driver
+    spaces = oomrec.json("show", run.only_bundle())["spaces"]
+    assert spaces["cuda"]["live_bytes"] == 2 * (2 + 3 + 5) << 20, spaces["cuda"]
+    assert spaces["cuda_host"]["live_bytes"] == 2 * 4 << 20, spaces["cuda_host"]
