@@ -61,11 +61,12 @@ need_venv() {
   [ -x "$venv/bin/pip" ] || quietly "making $venv" /usr/bin/python3 -m venv "$venv"
 }
 
-# need_modules MODULE[==RELEASE]…: installs those that $venv lacks. False when one is not to be had.
+# need_modules PACKAGE[==RELEASE]…: installs those that $venv lacks: cuda-core is there when cuda.core can
+# be imported. False when one is not to be had.
 need_modules() {
   modules_lack=
   for module in "$@"; do
-    "$venv/bin/python" -c "import ${module%%=*}" 2> /dev/null && continue
+    "$venv/bin/python" -c "import $(echo "${module%%=*}" | tr - .)" 2> /dev/null && continue
     quietly "installing $module" timeout 300 "$venv/bin/pip" install -q "$module" ||
       modules_lack="$modules_lack $module"
   done
@@ -74,6 +75,9 @@ need_modules() {
 
 # The CPU's torch only: the usual one brings gigabytes of CUDA.
 torch=torch==2.13.0+cpu
+
+# Clients of a GPU's driver, which run on the tests' own.
+gpu_clients='numba==0.68.1 cuda-bindings==13.5.0 cuda-core==1.2.2'
 
 # The distribution's own tools: wrappers of Python version managers often stand before them.
 meson=/usr/bin/meson

@@ -367,6 +367,7 @@ MARKERS = {
     "needs_gpu": ("a real GPU", gpu_refusal),
     "needs_numpy": ("numpy in the Python that runs the tests", lambda: module_refusal("numpy")),
     "needs_torch": ("torch in the Python that runs the tests", lambda: module_refusal("torch")),
+    "needs_module(name)": ("a module in the Python that runs the tests", module_refusal),
     "needs_program(name, …)": ("programs on the PATH", program_refusal),
     "needs_file(glob)": ("a file, such as another allocator's library", file_refusal),
     "needs_python(version)": ("an interpreter of this version", python_refusal),
