@@ -34,6 +34,11 @@ def look_up(plain, library, victim, fakes):
     return run
 
 
+def as_soname(printed: str) -> str:
+    """A library's file may be a link's: which of its names is told depends on who opened it."""
+    return printed.replace("libamdhip64.so\n", "libamdhip64.so.5\n")
+
+
 def as_driver(printed: str, vendor: str) -> str:
     return printed.replace("liboomrec.so", DRIVERS[vendor])
 
@@ -50,6 +55,8 @@ def test_what_is_found_is_what_would_be_found_without_us(look_up, library, vendo
     printed, run = look_up(vendor, way, library)
     assert as_driver(printed, vendor) == without, str(run)
     assert ("liboomrec.so" in printed) == (way in WRAPPED), str(run)
+    if way in WRAPPED:
+        assert f"library: in {DRIVERS[vendor]}" not in printed, str(run)
 
 
 @pytest.mark.parametrize("vendor", DRIVERS)
@@ -131,6 +138,17 @@ def test_beside_another_interposer_of_the_driver(oomrec, plain, library, victim,
     ours = run.stdout.replace("liboomrec.so", "gpu_interposer.so")
     assert (ours, run.exit_code) == (without.stdout, 0), str(run)
     assert oomrec.json("show", run.only_bundle())["spaces"]["cuda"]["live_count"] == 5
+
+
+@pytest.mark.parametrize("first", [True, False])
+def test_an_interposer_is_no_driver(look_up, library, victim, first):
+    """Where no driver is loaded its own function is found, as without us."""
+    other = victim("gpu_interposer.so")
+    without, _ = look_up("cuda", "not_loaded", other)
+    assert "RTLD_DEFAULT: in gpu_interposer.so" in without
+    order = f"{library}:{other}" if first else f"{other}:{library}"
+    printed, run = look_up("cuda", "not_loaded", order)
+    assert printed == without, str(run)
 
 
 @pytest.mark.parametrize("first", [True, False])
