@@ -29,7 +29,7 @@ def look_up(plain, library, victim, fakes):
         env = {"LD_LIBRARY_PATH": fakes, "LD_PRELOAD": preloads or None, **env}
         run = plain(victim("gpu_lookups"), vendor, way, env=env)
         assert run.exit_code == 0, str(run)
-        return run.stdout.replace("libamdhip64.so\n", "libamdhip64.so.5\n"), run
+        return as_soname(run.stdout), run
 
     return run
 
