@@ -32,12 +32,12 @@ std::uint32_t intern(InHook hook, std::uint32_t parent, std::uint64_t frame) noe
 }
 
 std::uint32_t capture(InHook hook, ThreadStacks&, std::uint32_t group) noexcept {
-  return intern(hook, group, session::native_frame(0, doubles::t_stack, false, false));
+  return intern(hook, group, session::native_frame(doubles::t_module, doubles::t_stack, false, false));
 }
 
 std::uint32_t capture_interrupted(InHook, ThreadStacks&, const Registers&,
                                   std::span<std::uint64_t> frames) noexcept {
-  frames[0] = session::native_frame(0, doubles::t_stack, true, false);
+  frames[0] = session::native_frame(doubles::t_module, doubles::t_stack, true, false);
   return 1;
 }
 bool is_beyond_stack(InHook, std::uint64_t, std::uint64_t) noexcept { return false; }

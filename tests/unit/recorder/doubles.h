@@ -10,6 +10,7 @@ namespace oomrec::doubles {
 
 // What capture() finds on the calling thread: a frame below the thread's group.
 inline thread_local std::uint32_t t_stack = 1;
+inline thread_local std::uint32_t t_module = 0;  // of that frame
 
 struct Bundles {
   std::uint32_t written = 0;

@@ -1,0 +1,231 @@
+// PyTorch's blocks and refusals: what is counted, when a refusal is told, how large a piece is
+// free.
+#define DOCTEST_CONFIG_IMPLEMENT_WITH_MAIN
+#include <doctest/doctest.h>
+
+#include "recorder/device.h"
+#include "recorder/device/fragmentation.h"
+#include "recorder/failures.h"
+#include "tests/unit/recorder/running.h"
+
+using namespace oomrec;
+using namespace oomrec::running;
+using doubles::g_bundles;
+using doubles::t_module;
+using doubles::t_stack;
+using recorder::DeviceKey;
+using recorder::DeviceKind;
+using session::Failure;
+using session::g_session;
+using session::Vendor;
+
+namespace {
+
+constexpr std::uint64_t kSegments = 0x7000'0000'0000;
+constexpr int kOutOfMemory = 2;
+
+// A library that is on the stack of what follows.
+std::uint32_t add_module(const char* path) {
+  const session::StringId name = g_session.add_string(kHook, path);
+  std::uint32_t module = 0;
+  REQUIRE(
+      g_session.modules.append(kHook, module, [&](session::Module& entry) { entry.path = name; }));
+  return module;
+}
+
+struct Fixture {
+  Fixture() {
+    need(Mode::sampled);
+    recorder::meet_torch();
+    static const std::uint32_t allocator = add_module("/opt/torch/lib/libc10_cuda.so");
+    static const std::uint32_t first = recorder::describe_device(kHook, {Vendor::cuda, 0, {}, {}});
+    device = first;
+    t_module = allocator;
+    t_stack = ++g_stacks;
+    recorder::forget_failures(kHook);
+    // What an earlier case left unsettled is none of this one's.
+    report(0x10, 512);
+    report(0x10, -512);
+    g_bundles = {};
+    base = g_session.failures.size();
+  }
+  ~Fixture() { t_module = 0; }
+
+  std::uint32_t entries() const { return g_session.failures.size() - base; }
+  Failure& entry(std::uint32_t i) const { return g_session.failures.at(base + i); }
+
+  void report(std::uint64_t address, std::int64_t change) const {
+    recorder::on_torch_memory(
+        kHook, {Api::reportMemoryUsageToProfiler, address, change, 10 * kMiB, 40 * kMiB, device});
+  }
+  void give_up(std::int64_t bytes, std::uint64_t allocated = 10 * kMiB) const {
+    recorder::on_torch_failure(
+        kHook, {Api::reportOutOfMemoryToProfiler, 0, bytes, allocated, 40 * kMiB, device});
+  }
+  void refuse(std::uint64_t bytes) const {
+    recorder::Request request{Space::cuda, Api::cuMemAlloc, bytes};
+    request.device = device;
+    recorder::on_failure(kHook, request, kOutOfMemory, false);
+  }
+  void give(DeviceKey what, std::uint64_t key, std::uint64_t bytes) const {
+    const DeviceKind kind = what == DeviceKey::address ? DeviceKind::block : DeviceKind::none;
+    recorder::on_device_allocate(kHook,
+                                 {Api::cuMemAlloc, {Vendor::cuda, what, key}, kind, bytes, device});
+  }
+  void take(DeviceKey what, std::uint64_t key) const {
+    recorder::on_device_free(kHook, Api::cuMemFree, {Vendor::cuda, what, key});
+  }
+  std::uint64_t largest() const { return recorder::largest_torch_piece(g_session.view(), device); }
+
+  static inline std::uint32_t g_stacks = 5000;
+  std::uint32_t device = 0;
+  std::uint32_t base = 0;
+};
+
+}  // namespace
+
+TEST_CASE("a tensor and the heap's block under it have one address, and neither hides the other") {
+  Fixture f;
+  const auto torch = totals(Space::torch), heap = totals(Space::heap);
+  allocate(0xa000'0000, kMiB);
+  f.report(0xa000'0000, kMiB);
+  CHECK(totals(Space::torch).live_bytes - torch.live_bytes == kMiB);
+  release(0xa000'0000, kMiB);
+  CHECK(totals(Space::heap).live_bytes == heap.live_bytes);
+  CHECK(totals(Space::torch).live_bytes - torch.live_bytes == kMiB);
+  f.report(0xa000'0000, -static_cast<std::int64_t>(kMiB));
+  CHECK(totals(Space::torch).live_bytes == torch.live_bytes);
+  CHECK(totals(Space::torch).freed_count - torch.freed_count == 1);
+  CHECK(holders_agree());
+}
+
+TEST_CASE("a refusal that a retry gets over is one bundle, written then, that says so") {
+  Fixture f;
+  f.refuse(100 * kMiB);
+  CHECK(f.entries() == 1);
+  CHECK(g_bundles.written == 0);
+  f.give(DeviceKey::address, kSegments, 100 * kMiB);  // a piece of it, perhaps: not the end yet
+  CHECK(g_bundles.written == 0);
+  f.report(kSegments, 100 * kMiB);
+  CHECK(g_bundles.written == 1);
+  CHECK(g_bundles.last.failure == f.base);
+  CHECK(g_bundles.last.outcome == OutcomeKind::recovered);
+  recorder::tell_last_failure(kHook, 3);
+  CHECK(g_bundles.written == 1);
+  f.report(kSegments, -100 * static_cast<std::int64_t>(kMiB));
+  f.take(DeviceKey::address, kSegments);
+}
+
+TEST_CASE("a refusal that nothing helps is one bundle, with the figures of the end") {
+  Fixture f;
+  f.refuse(100 * kMiB);
+  t_stack = ++Fixture::g_stacks;
+  f.refuse(100 * kMiB);  // the retry, which another line of the allocator makes
+  CHECK(g_bundles.written == 0);
+  f.give_up(100 * kMiB, 7 * kMiB);
+  CHECK(g_bundles.written == 1);
+  CHECK(f.entries() == 2);
+  CHECK(g_bundles.last.failure == f.base + 1);
+  CHECK(g_bundles.last.outcome == OutcomeKind::running);
+  CHECK(f.entry(1).device.torch_allocated_bytes == 7 * kMiB);
+  CHECK(f.entry(0).device.torch_allocated_bytes == 10 * kMiB);  // as it was before
+  recorder::tell_last_failure(kHook, 1);
+  CHECK(g_bundles.written == 1);
+}
+
+TEST_CASE("after refusals that did no harm, the one that does is told") {
+  Fixture f;
+  for (int i = 0; i < 3; ++i) {
+    f.refuse(kMiB);
+    f.report(0x20, 512);
+    f.report(0x20, -512);
+  }
+  CHECK(g_bundles.written == 1);
+  CHECK(f.entry(0).repeats == 2);
+  f.refuse(kMiB);
+  f.give_up(kMiB);
+  CHECK(g_bundles.written == 2);
+  CHECK(g_bundles.last.failure == f.base + 1);
+  CHECK(g_bundles.last.outcome == OutcomeKind::running);
+  f.refuse(kMiB);
+  f.give_up(kMiB);
+  CHECK(g_bundles.written == 2);  // a repeat of that
+  CHECK(f.entry(1).repeats == 1);
+  recorder::tell_last_failure(kHook, 1);
+  CHECK(g_bundles.written == 2);
+}
+
+TEST_CASE("what a driver refuses to others is told at once, and at the end if it comes again") {
+  Fixture f;
+  t_module = 0;
+  f.refuse(kMiB);
+  CHECK(g_bundles.written == 1);
+  CHECK(g_bundles.completed == 0);
+  f.give(DeviceKey::address, kSegments, kMiB);
+  CHECK(g_bundles.completed == 1);
+  CHECK(g_bundles.outcome == OutcomeKind::recovered);
+  f.take(DeviceKey::address, kSegments);
+  f.refuse(kMiB);
+  CHECK(g_bundles.written == 1);
+  recorder::tell_last_failure(kHook, 3);
+  CHECK(g_bundles.written == 2);
+  CHECK(g_bundles.last.outcome == OutcomeKind::exited);
+}
+
+TEST_CASE("a refusal of which nothing more is heard is told at the end") {
+  Fixture f;
+  f.refuse(kMiB);
+  CHECK_FALSE(recorder::last_failure_told());
+  recorder::tell_last_failure(kHook, 1);
+  CHECK(g_bundles.written == 1);
+  CHECK(g_bundles.last.outcome == OutcomeKind::exited);
+}
+
+TEST_CASE("a limit of PyTorch's own is told by its report alone") {
+  Fixture f;
+  f.give_up(3 * kMiB);
+  REQUIRE(f.entries() == 1);
+  CHECK(f.entry(0).space == static_cast<std::uint8_t>(Space::torch));
+  CHECK(f.entry(0).bytes == 3 * kMiB);
+  CHECK(f.entry(0).device.device == f.device);
+  CHECK(f.entry(0).device.torch_reserved_bytes == 40 * kMiB);
+  CHECK(g_bundles.written == 1);
+}
+
+TEST_CASE("the largest free piece of the segments that PyTorch has blocks in") {
+  Fixture f;
+  CHECK(f.largest() == 0);
+  f.give(DeviceKey::address, kSegments, 20 * kMiB);
+  f.give(DeviceKey::address, kSegments + 20 * kMiB, 8 * kMiB);    // adjacent, and another
+  f.give(DeviceKey::address, kSegments + 100 * kMiB, 64 * kMiB);  // not PyTorch's
+  f.report(kSegments + 2 * kMiB, 4 * kMiB);
+  f.report(kSegments + 13 * kMiB, 6 * kMiB);
+  CHECK(f.largest() == 7 * kMiB);  // between; 2 before the first, 1 behind the last
+  f.report(kSegments + 20 * kMiB, kMiB);
+  CHECK(f.largest() == 7 * kMiB);
+  f.report(kSegments + 2 * kMiB, -4 * static_cast<std::int64_t>(kMiB));
+  CHECK(f.largest() == 13 * kMiB);
+
+  SUBCASE("is in the evidence of a refusal") {
+    f.refuse(kMiB);
+    f.give_up(kMiB);
+    CHECK(f.entry(0).device.torch_largest_free_bytes == 13 * kMiB);
+  }
+  SUBCASE("mappings that follow one another are one segment") {
+    f.give(DeviceKey::mapping, kSegments + 300 * kMiB, 20 * kMiB);
+    f.give(DeviceKey::mapping, kSegments + 320 * kMiB, 20 * kMiB);
+    f.report(kSegments + 300 * kMiB, kMiB);
+    CHECK(f.largest() == 39 * kMiB);
+    f.report(kSegments + 300 * kMiB, -static_cast<std::int64_t>(kMiB));
+    f.take(DeviceKey::mapping, kSegments + 300 * kMiB);
+    f.take(DeviceKey::mapping, kSegments + 320 * kMiB);
+  }
+  SUBCASE("another device's are not looked at") {
+    CHECK(recorder::largest_torch_piece(g_session.view(), f.device + 1) == 0);
+  }
+  f.report(kSegments + 13 * kMiB, -6 * static_cast<std::int64_t>(kMiB));
+  f.report(kSegments + 20 * kMiB, -static_cast<std::int64_t>(kMiB));
+  f.take(DeviceKey::address, kSegments);
+  f.take(DeviceKey::address, kSegments + 20 * kMiB);
+  f.take(DeviceKey::address, kSegments + 100 * kMiB);
+}
