@@ -32,7 +32,8 @@ std::uint32_t intern(InHook hook, std::uint32_t parent, std::uint64_t frame) noe
 }
 
 std::uint32_t capture(InHook hook, ThreadStacks&, std::uint32_t group) noexcept {
-  return intern(hook, group, session::native_frame(doubles::t_module, doubles::t_stack, false, false));
+  return intern(hook, group,
+                session::native_frame(doubles::t_module, doubles::t_stack, false, false));
 }
 
 std::uint32_t capture_interrupted(InHook, ThreadStacks&, const Registers&,
