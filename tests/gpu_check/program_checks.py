@@ -38,7 +38,7 @@ def told(run: Run, file: str, threads: bool = False) -> str:
 def compiled(lab: Lab, *command: object) -> str:
     program = str(lab.directory / "program")
     done = subprocess.run(
-        [*map(str, command), "-o", program], capture_output=True, text=True, timeout=120
+        [*map(str, command), "-o", program], capture_output=True, text=True, timeout=lab.seconds()
     )
     if done.returncode != 0:
         raise Skipped(
@@ -94,13 +94,11 @@ def runtime(lab: Lab, machine: dict) -> str:
 
 
 @functools.lru_cache(maxsize=None)
-def has(python: str, module: str) -> bool:
-    found = subprocess.run([python, "-c", f"import {module}"], capture_output=True, timeout=120)
-    return found.returncode == 0
-
-
 def needs(lab: Lab, module: str) -> None:
-    if not has(lab.python, module):
+    found = subprocess.run(
+        [lab.python, "-c", f"import {module}"], capture_output=True, timeout=lab.seconds()
+    )
+    if found.returncode != 0:
         raise Skipped(f"{lab.python} has no {module}")
 
 

@@ -27,8 +27,12 @@ class Lab:
         self.ends = time.monotonic() + seconds
         self.fills: dict[str, Run] = {}  # by driver: one fill serves several checks
 
-    def left_s(self) -> float:
-        return self.ends - time.monotonic()
+    def seconds(self) -> float:
+        """That the next program may take."""
+        left = self.ends - time.monotonic()
+        if left <= 0:
+            raise Skipped("no time is left")
+        return min(PROGRAM_S, left)
 
     def environment(self) -> dict[str, str]:
         """The machine's, without what would record, or change how a program allocates."""
@@ -54,9 +58,7 @@ class Lab:
         }
         if recorded:
             environment["LD_PRELOAD"] = str(self.build / "liboomrec.so")
-        seconds = min(PROGRAM_S, self.left_s())
-        if seconds <= 0:
-            raise Skipped("no time is left")
+        seconds = self.seconds()
         with subprocess.Popen(
             words, env=environment, cwd=folder, text=True, errors="replace",
             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
@@ -93,7 +95,7 @@ class Lab:
         environment = self.command_environment()
         done = subprocess.run(
             [str(self.build / "oomrec"), *map(str, words)],
-            env=environment, cwd=folder, capture_output=True, text=True, timeout=PROGRAM_S,
+            env=environment, cwd=folder, capture_output=True, text=True, timeout=self.seconds(),
         )  # fmt: skip
         expect(done.returncode == 0, f"oomrec {words[0]}: {done.stderr.strip()}")
         return done.stdout
