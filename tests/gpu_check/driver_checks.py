@@ -66,6 +66,9 @@ def fill(lab: Lab, driver: str) -> str:
     expect(names_line(shown["request"]["stack"], CALLS, "take"), "the line that asked is not named")
     top = next(holder for holder in shown["holders"] if holder["space"] == driver)
     expect(names_line(top["stack"], CALLS, "fill"), "the line that holds the most is not named")
+    device = run.device(shown, driver)
+    expect_equal("bytes of the device", device["total_bytes"], said["total"])
+    expect(device["free_bytes"] < said["step"], f"{size(device['free_bytes'])} free, but refused")
     check_marks(run, driver)
     return f"{size(run.marks()['full']['device'])}; {shown['verdict']['summary']}"
 

@@ -116,8 +116,13 @@ JAX = {"threads": True, "XLA_PYTHON_CLIENT_MEM_FRACTION": "1.0"}
 
 def torch_figures(run: Run, mark: str) -> None:
     """At that mark PyTorch's own figures are those recorded."""
-    held, spaces = run.marks()[mark], run.marked(mark)["spaces"]
-    expect_equal("allocated by PyTorch", spaces["torch"]["live_bytes"], held["allocated"])
+    held, shown = run.marks()[mark], run.marked(mark)
+    torch = run.device(shown, "cuda")["torch"]
+    expect(torch, "PyTorch's reports were not seen")
+    expect_equal("allocated, as PyTorch told", torch["allocated_bytes"], held["allocated"])
+    expect_equal("reserved, as PyTorch told", torch["reserved_bytes"], held["reserved"])
+    spaces = shown["spaces"]
+    expect_equal("tensors alive", spaces["torch"]["live_bytes"], held["allocated"])
     live, reserved = spaces["cuda"]["live_bytes"], held["reserved"]
     expect(live >= reserved, f"{size(live)} from the driver, less than reserved: {size(reserved)}")
 

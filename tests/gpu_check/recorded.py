@@ -124,6 +124,12 @@ class Run:
     def show(self, bundle: Path) -> dict:
         return json.loads(self.lab.command("show", "--json", bundle, folder=self.folder))
 
+    def device(self, shown: dict, driver: str) -> dict:
+        """Of a bundle that was shown, the first device."""
+        found = [device for device in shown["devices"] if device["device"] == f"{driver}:0"]
+        expect(found, f"{driver}:0 is not among the devices")
+        return found[0]
+
     def metadata(self, bundle: Path) -> dict:
         return json.loads((bundle / "metadata.json").read_text())
 
