@@ -8,6 +8,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string_view>
 
 #include "recorder/hook_scope.h"
@@ -48,9 +49,17 @@ std::uint32_t describe_device(InHook, const DeviceIdentity&) noexcept;
 bool wants_look(InHook, std::uint32_t device, bool refused) noexcept;
 void on_device_look(InHook, std::uint32_t device, std::uint64_t free_bytes,
                     std::uint64_t total_bytes) noexcept;
+// The same of a pool that has just given memory: it has grown, or a limit counts what it holds.
+bool wants_pool_look(InHook, std::uint32_t device) noexcept;
 // What a pool holds, as the driver tells it. A pool that is met is one that holds nothing yet.
 void on_pool_look(InHook, const DeviceName& pool, std::uint32_t device,
                   std::uint64_t reserved_bytes) noexcept;
+void on_pool_end(InHook, Api, const DeviceName& pool) noexcept;
+// Whose memory it gives; 0: not known.
+std::uint32_t device_of_pool(InHook, const DeviceName& pool) noexcept;
+// The handles of a device's known pools: how many of them are in `handles` now.
+std::size_t pools_of(InHook, Vendor, std::uint32_t device,
+                     std::span<std::uint64_t> handles) noexcept;
 
 // --- Memory --------------------------------------------------------------------------------------
 
@@ -70,9 +79,11 @@ Space space_of(Vendor, DeviceKind) noexcept;
 // Whether there are limits of devices, or rules of --fail: else nothing needs to be asked first.
 bool may_refuse_on_device() noexcept;
 
-// False: the request would pass the device's limit, or a rule of --fail speaks of it. Called before
-// the real function. `kind`: of what it would give.
+// False: the request would pass the device's limit, or a rule of --fail speaks of it: then
+// request.rule says which. Called before the real function. `kind`: of what it would give.
 bool admits_on_device(InHook, Request&, DeviceKind) noexcept;
+// The former alone: asked again when what the device's pools hold has been looked at.
+bool is_within_device_limit(InHook, const Request&, DeviceKind) noexcept;
 
 void on_device_allocate(InHook, const DeviceMemory&) noexcept;
 
@@ -96,6 +107,8 @@ void on_device_unmap(InHook, Api, Vendor, std::uint64_t address, std::uint64_t b
 
 // All that ends with a context.
 void on_context_end(InHook, Api, Vendor, std::uint64_t context) noexcept;
+// With a device's primary context, which has its pools, too. Either may be 0: not known.
+void on_device_reset(InHook, Api, Vendor, std::uint64_t context, std::uint32_t device) noexcept;
 
 // --- Graphs: a block belongs to its graph, and is live from a launch on
 // ------------------------------

@@ -106,6 +106,13 @@ bool wants_look(InHook, std::uint32_t device, bool refused) noexcept {
   return refused || system::coarse_ns() >= last + kBetweenLooksNs || expects_full(device);
 }
 
+bool wants_pool_look(InHook, std::uint32_t device) noexcept {
+  if (!is_known(device) || system::is_sandboxed()) return false;
+  const Device& known = g_session.devices.at(device);
+  return known.limit_bytes != 0 ||
+         Device::at_least_zero(known.pool_used_bytes) > known.pool_reserved_bytes;
+}
+
 void on_device_look(InHook hook, std::uint32_t device, std::uint64_t free_bytes,
                     std::uint64_t total_bytes) noexcept {
   if (!is_known(device)) return;

@@ -29,6 +29,19 @@ void publish_device(InHook, ThreadState*, Vendor) noexcept;
 void append_device_event(ThreadState&, EventKind, Api, Space, std::uint32_t device,
                          std::uint64_t key, std::uint64_t bytes, std::uint32_t node) noexcept;
 
+inline bool has_memory(const live::DeviceBlock& block) noexcept {
+  return block.kind != DeviceKind::none;
+}
+
+void tally_call(Api, std::uint64_t bytes) noexcept;
+void tell_release(ThreadState*, Api, const live::DeviceBlock&) noexcept;
+
+// on_device_free() of an entry, without a call of its own.
+DeviceReleased take_away(InHook, Api, const DeviceName&) noexcept;
+
+// What a device's pools hold is `bytes` more.
+void add_to_pools(std::uint32_t device, std::uint64_t bytes) noexcept;
+
 // The figures of a device for a refusal there.
 session::DeviceEvidence device_evidence(std::uint32_t device, std::uint64_t now_ns) noexcept;
 

@@ -6,6 +6,7 @@
 namespace oomrec::recorder {
 
 using live::DeviceBlock;
+using session::g_session;
 using Then = live::DeviceBlocks::Then;
 
 namespace {
@@ -30,11 +31,31 @@ void change_owner(InHook hook, Vendor vendor, std::uint64_t from, std::uint64_t 
   });
 }
 
-// Nodes that will not be launched again. A block that is live stays, until it is freed.
+// Nodes that will not be launched again. A block that is live stays until it is freed, and is
+// nobody's.
 void forget_nodes(InHook hook, Vendor vendor, std::uint64_t owner) noexcept {
   g_state.device_blocks.for_each(hook, [&](DeviceBlock& block) noexcept {
-    return is_node_of(block, vendor, owner) && !block.is_live() ? Then::gone : Then::leave;
+    if (!is_node_of(block, vendor, owner)) return Then::leave;
+    block.owner = 0;
+    return block.is_live() ? Then::changed : Then::gone;
   });
+}
+
+// What a launch makes of a block: live, freed, or nothing.
+Then launch(DeviceBlock& block, Vendor vendor, std::uint64_t graph) noexcept {
+  const bool node = block.name.what == DeviceKey::graph_block;
+  if (block.name.vendor != vendor) return Then::leave;
+  if (node && block.owner == graph && !block.is_live() &&
+      (block.flags & session::kDeviceFreedInside) == 0) {
+    block.flags &= static_cast<std::uint8_t>(~session::kDeviceDormant);
+    return Then::changed;
+  }
+  const bool freed =
+      (node || block.name.what == DeviceKey::address) && block.is_live() &&
+      g_state.device_blocks.is_owned({vendor, DeviceKey::graph_free, block.name.key}, graph);
+  if (!freed) return Then::leave;
+  block.flags |= session::kDeviceDormant;
+  return node && block.owner != 0 ? Then::changed : Then::gone;
 }
 
 }  // namespace
@@ -94,30 +115,20 @@ void on_graph_launched(InHook hook, Api api, Vendor vendor, std::uint64_t execut
   DeviceBlock entry;
   if (!g_state.device_blocks.find(hook, {vendor, DeviceKey::executable, executable}, entry)) return;
   ThreadState* const thread = current_thread(hook);
-  const auto tell = [&](EventKind kind, const DeviceBlock& block) noexcept {
-    if (thread == nullptr) return;
-    append_device_event(*thread, kind, api, space_of(vendor, block.kind), block.device,
-                        block.name.key, block.bytes, 0);
-  };
   g_state.device_blocks.for_each(hook, [&](DeviceBlock& block) noexcept {
-    const bool node = block.name.what == DeviceKey::graph_block;
-    if (block.name.vendor != vendor) return Then::leave;
-    if (node && block.owner == entry.owner && !block.is_live() &&
-        (block.flags & session::kDeviceFreedInside) == 0) {
-      block.flags &= static_cast<std::uint8_t>(~session::kDeviceDormant);
-      if (thread != nullptr) block.birth_s = thread->birth_s();
-      tell(EventKind::allocate, block);
-      count_in(hook, thread, block);
-      return Then::changed;
+    const Then then = launch(block, vendor, entry.owner);
+    if (then == Then::leave) return then;
+    const bool comes = block.is_live();
+    std::uint32_t node = 0;
+    if (comes && block.holder != 0) node = g_session.holders.at(block.holder).node;
+    if (thread != nullptr) {
+      if (comes) block.birth_s = thread->birth_s();
+      append_device_event(*thread, comes ? EventKind::allocate : EventKind::free, api,
+                          space_of(vendor, block.kind), block.device, block.name.key, block.bytes,
+                          node);
     }
-    if ((!node && block.name.what != DeviceKey::address) || !block.is_live() ||
-        !g_state.device_blocks.is_owned({vendor, DeviceKey::graph_free, block.name.key},
-                                        entry.owner))
-      return Then::leave;
-    tell(EventKind::free, block);
-    count_out(hook, thread, block);
-    block.flags |= session::kDeviceDormant;
-    return node ? Then::changed : Then::gone;
+    comes ? count_in(hook, thread, block) : count_out(hook, thread, block);
+    return then;
   });
   publish_device(hook, thread, vendor);
 }

@@ -29,28 +29,13 @@ void count_change(ThreadState* thread, Space space, const Delta& delta) noexcept
   thread != nullptr ? count_quietly(*thread, space, delta) : count_unlaned(space, delta);
 }
 
-void tally_call(Api api, std::uint64_t bytes) noexcept {
-  const auto entry = static_cast<std::uint32_t>(api) + 1;
-  if (entry >= g_session.api_tallies.size()) return;
-  session::Tally& tally = g_session.api_tallies.at(entry);
-  tally.count.fetch_add(1, std::memory_order_relaxed);
-  tally.bytes.fetch_add(bytes, std::memory_order_relaxed);
-}
-
-bool has_memory(const DeviceBlock& block) noexcept { return block.kind != DeviceKind::none; }
-
 // What was still there under a name that the driver has given anew.
 void let_go(InHook hook, ThreadState* thread, const DeviceBlock& gone) noexcept {
   if (gone.name.key != 0 && gone.is_live()) count_out(hook, thread, gone);
 }
 
-void tell_release(ThreadState* thread, Api api, const DeviceBlock& block) noexcept {
-  if (thread == nullptr) return;
-  append_device_event(*thread, EventKind::free, api, space_of(block.name.vendor, block.kind),
-                      block.device, block.name.key, block.bytes, 0);
-}
-
-// The address may be one that a launched graph has allocated.
+// The address may be one that a launched graph has allocated, and may allocate again unless it is
+// gone.
 bool release_graph_block(InHook hook, const DeviceName& name, DeviceBlock& block) noexcept {
   if (name.what != DeviceKey::address) return false;
   bool was_live = false;
@@ -59,19 +44,32 @@ bool release_graph_block(InHook hook, const DeviceName& name, DeviceBlock& block
                                  was_live = entry.is_live();
                                  block = entry;
                                  entry.flags |= session::kDeviceDormant;
-                                 return true;
+                                 return entry.owner != 0;
                                });
   return was_live;
 }
 
 // One reference less; the last one takes the entry away.
-bool release(InHook hook, const DeviceName& name, DeviceReleased& released) noexcept {
-  const bool known = g_state.device_blocks.change(hook, name, [&](DeviceBlock& entry) noexcept {
+bool release_entry(InHook hook, const DeviceName& name, DeviceReleased& released) noexcept {
+  return g_state.device_blocks.change(hook, name, [&](DeviceBlock& entry) noexcept {
     released.block = entry;
     released.gone = --entry.references == 0;
     return !released.gone;
   });
-  if (known) return true;
+}
+
+// HIP frees device and host memory by the same function, whatever the name.
+DeviceName other_name_of(const DeviceName& name) noexcept {
+  if (name.vendor != Vendor::hip) return {};
+  if (name.what == DeviceKey::address) return {name.vendor, DeviceKey::host, name.key};
+  if (name.what == DeviceKey::host) return {name.vendor, DeviceKey::address, name.key};
+  return {};
+}
+
+bool release(InHook hook, const DeviceName& name, DeviceReleased& released) noexcept {
+  if (release_entry(hook, name, released)) return true;
+  const DeviceName other = other_name_of(name);
+  if (other.key != 0 && release_entry(hook, other, released)) return true;
   released.gone = release_graph_block(hook, name, released.block);
   return released.gone;
 }
@@ -84,6 +82,30 @@ Space space_of(Vendor vendor, DeviceKind kind) noexcept {
                            : kind == DeviceKind::imported || kind == DeviceKind::reserved ? 2
                                                                                           : 0;
   return static_cast<Space>(first + further);
+}
+
+void tally_call(Api api, std::uint64_t bytes) noexcept {
+  const auto entry = static_cast<std::uint32_t>(api) + 1;
+  if (entry >= g_session.api_tallies.size()) return;
+  session::Tally& tally = g_session.api_tallies.at(entry);
+  tally.count.fetch_add(1, std::memory_order_relaxed);
+  tally.bytes.fetch_add(bytes, std::memory_order_relaxed);
+}
+
+void tell_release(ThreadState* thread, Api api, const DeviceBlock& block) noexcept {
+  if (thread == nullptr) return;
+  append_device_event(*thread, EventKind::free, api, space_of(block.name.vendor, block.kind),
+                      block.device, block.name.key, block.bytes, 0);
+}
+
+DeviceReleased take_away(InHook hook, Api api, const DeviceName& name) noexcept {
+  DeviceReleased released;
+  if (!release(hook, name, released) || !released.gone) return released;
+  ThreadState* const thread = current_thread(hook);
+  tell_release(thread, api, released.block);
+  if (released.block.is_live()) count_out(hook, thread, released.block);
+  publish_device(hook, thread, name.vendor);
+  return released;
 }
 
 DeviceCaller device_caller(InHook hook) noexcept {
@@ -132,7 +154,10 @@ bool may_refuse_on_device() noexcept { return g_state.options.limit_gpu[0] != '\
 bool admits_on_device(InHook hook, Request& request, DeviceKind kind) noexcept {
   if (phase() == Phase::off || !devices_ready(hook)) return true;
   request.rule = refusing_rule(hook, request);
-  if (request.rule != 0) return false;
+  return request.rule == 0 && is_within_device_limit(hook, request, kind);
+}
+
+bool is_within_device_limit(InHook, const Request& request, DeviceKind kind) noexcept {
   const bool counts = kind == DeviceKind::block || kind == DeviceKind::pooled;
   if (!counts || request.device == 0 || request.device >= g_session.devices.size()) return true;
   const Device& device = g_session.devices.at(request.device);
@@ -164,10 +189,7 @@ void on_device_allocate(InHook hook, const DeviceMemory& memory) noexcept {
   block.kind = memory.kind;
   if (from.node != 0 && has_memory(block))
     block.holder = g_state.holders.find_or_add(hook, from.node, space, memory.api, 0);
-  DeviceBlock pool, replaced;
-  const DeviceName owner{memory.name.vendor, DeviceKey::pool, memory.owner};
-  if (memory.kind == DeviceKind::pooled && g_state.device_blocks.find(hook, owner, pool))
-    block.device = pool.device;  // wherever the stream is
+  DeviceBlock replaced;
   if (!g_state.device_blocks.insert(hook, block, replaced)) return drop();
   let_go(hook, from.thread, replaced);
   tally_call(memory.api, memory.bytes);
@@ -182,15 +204,9 @@ void on_device_allocate(InHook hook, const DeviceMemory& memory) noexcept {
 }
 
 DeviceReleased on_device_free(InHook hook, Api api, const DeviceName& name) noexcept {
-  DeviceReleased released;
-  if (phase() == Phase::off || name.key == 0 || !devices_ready(hook)) return released;
+  if (phase() == Phase::off || name.key == 0 || !devices_ready(hook)) return {};
   tally_call(api, 0);
-  if (!release(hook, name, released) || !released.gone) return released;
-  ThreadState* const thread = current_thread(hook);
-  tell_release(thread, api, released.block);
-  if (released.block.is_live()) count_out(hook, thread, released.block);
-  publish_device(hook, thread, name.vendor);
-  return released;
+  return take_away(hook, api, name);
 }
 
 void restore_on_device(InHook hook, const DeviceReleased& released) noexcept {
@@ -216,63 +232,6 @@ bool on_device_retain(InHook hook, const DeviceName& handle) noexcept {
     ++entry.references;
     return true;
   });
-}
-
-void on_pool_look(InHook hook, const DeviceName& pool, std::uint32_t device,
-                  std::uint64_t reserved_bytes) noexcept {
-  if (phase() == Phase::off || pool.key == 0 || !devices_ready(hook)) return;
-  std::uint64_t before = 0;
-  const bool known = g_state.device_blocks.change(hook, pool, [&](DeviceBlock& entry) noexcept {
-    before = entry.bytes;
-    device = entry.device;
-    entry.bytes = reserved_bytes;
-    return true;
-  });
-  if (!known) {
-    DeviceBlock entry, replaced;
-    entry.name = pool;
-    entry.device = device;
-    entry.bytes = reserved_bytes;
-    if (!g_state.device_blocks.insert(hook, entry, replaced)) return drop();
-  }
-  if (device == 0 || device >= g_session.devices.size()) return;
-  g_session.devices.at(device).pool_reserved_bytes.fetch_add(reserved_bytes - before,
-                                                             std::memory_order_relaxed);
-}
-
-void on_device_map(InHook hook, Api api, Vendor vendor, std::uint64_t address, std::uint64_t bytes,
-                   std::uint64_t handle) noexcept {
-  DeviceMemory mapping{api, {vendor, DeviceKey::mapping, address}, DeviceKind::none, bytes};
-  mapping.owner = handle;
-  const DeviceName name{vendor, DeviceKey::handle, handle};
-  if (DeviceBlock mapped; g_state.device_blocks.find(hook, name, mapped))
-    mapping.device = mapped.device;
-  on_device_allocate(hook, mapping);
-  on_device_retain(hook, name);
-}
-
-void on_device_unmap(InHook hook, Api api, Vendor vendor, std::uint64_t address,
-                     std::uint64_t bytes) noexcept {
-  for (std::uint64_t at = address; at - address < bytes;) {
-    const DeviceReleased mapping = on_device_free(hook, api, {vendor, DeviceKey::mapping, at});
-    if (!mapping.gone || mapping.block.bytes == 0) return;
-    on_device_free(hook, api, {vendor, DeviceKey::handle, mapping.block.owner});
-    at += mapping.block.bytes;
-  }
-}
-
-void on_context_end(InHook hook, Api api, Vendor vendor, std::uint64_t context) noexcept {
-  if (phase() == Phase::off || context == 0 || !devices_ready(hook)) return;
-  ThreadState* const thread = current_thread(hook);
-  tally_call(api, 0);
-  using Then = live::DeviceBlocks::Then;
-  g_state.device_blocks.for_each(hook, [&](const DeviceBlock& block) noexcept {
-    if (block.name.vendor != vendor || block.context != context) return Then::leave;
-    tell_release(thread, api, block);
-    if (block.is_live()) count_out(hook, thread, block);
-    return Then::gone;
-  });
-  publish_device(hook, thread, vendor);
 }
 
 }  // namespace oomrec::recorder

@@ -63,10 +63,16 @@ OOMREC_GIVEN(ManagedBlock, address, managed, with_context)
 OOMREC_GIVEN(HostBlock, host, host, with_context)
 OOMREC_GIVEN(Array, array, block, with_context)
 OOMREC_GIVEN(MipmappedArray, array, block, with_context)
-OOMREC_GIVEN(MulticastHandle, handle, none, with_process)
 OOMREC_GIVEN(ImportedHandle, handle, imported, with_process)
 OOMREC_GIVEN(Reservation, reservation, reserved, with_process)
 #undef OOMREC_GIVEN
+
+// Addresses of several devices' memory.
+template <class Out, class Props>
+auto MulticastHandle(Out* out, const Props* props) noexcept {
+  return Given<DeviceKey::handle, DeviceKind::reserved, Ends::with_process, Out>{
+      out, props == nullptr ? 0 : props->size};
+}
 
 struct HostRegistration {
   const void* address;
@@ -175,12 +181,19 @@ struct OrderedBlock {
   Out* out;
   std::uint64_t bytes;
   const void* stream;
-  const void* pool;
+  void* pool;
   std::uint64_t graph = 0;
 
   Wants wants() const noexcept { return {bytes, DeviceKind::pooled}; }
   Site where(const Call& call) const noexcept {
     return site_of_stream(call.vendor, call.stream(stream));
+  }
+  std::uint32_t device(const Call& call) const noexcept {
+    const HookScope scope;
+    return recorder::device_of_pool(scope.in_hook(), {call.vendor, DeviceKey::pool, key_of(pool)});
+  }
+  void look_at_its_pool(const Call& call) const noexcept {
+    look_at_pool(call.vendor, call.device, call.site.ordinal, pool);
   }
   void ask(const Call& call) noexcept {
     graph = queries_of(call.vendor).capturing_graph(call.stream(stream));
@@ -239,17 +252,25 @@ Refusable ImportedPool(Out*) noexcept {
   return {};
 }
 template <class Out>
-Refusable DevicePool(Out*, std::int32_t) noexcept {
-  return {};
-}
+struct DevicePool {
+  const Out* out;
+  std::int32_t ordinal;
+
+  Wants wants() const noexcept { return {}; }
+  void ask(const Call& call) const noexcept {
+    if (ordinal >= 0 && value_at(out) != 0)
+      look_at_pool(call.vendor, entry_of(call.vendor, ordinal), ordinal, *out);
+  }
+};
+template <class Out>
+DevicePool(Out*, std::int32_t) -> DevicePool<Out>;
+
 inline Refusable SelectedPool(std::int32_t, const void*) noexcept { return {}; }
 
 struct DestroyedPool {
   const void* pool;
   void done(InHook hook, const Call& call) const noexcept {
-    const recorder::DeviceName name{call.vendor, DeviceKey::pool, key_of(pool)};
-    recorder::on_pool_look(hook, name, 0, 0);
-    recorder::on_device_free(hook, call.api, name);
+    recorder::on_pool_end(hook, call.api, {call.vendor, DeviceKey::pool, key_of(pool)});
   }
 };
 
@@ -345,7 +366,7 @@ struct GraphBlock {
   const void* graph;
   const Params* params;
 
-  Wants wants() const noexcept { return {}; }
+  Wants wants() const noexcept { return {params == nullptr ? 0 : params->bytesize}; }
   void ask(Call& call) const noexcept {
     if (params != nullptr)
       call.device = entry_of(call.vendor, device_of(&params->poolProps.location));
@@ -380,7 +401,10 @@ struct GraphNode {
   const void* graph;
   const Params* params;
 
-  Wants wants() const noexcept { return {}; }
+  Wants wants() const noexcept {
+    const bool allocates = params != nullptr && params->type == kAllocation;
+    return allocates ? GraphBlock{graph, &params->alloc}.wants() : Wants{};
+  }
   void ask(Call& call) const noexcept {
     if (params != nullptr && params->type == kAllocation)
       GraphBlock{graph, &params->alloc}.ask(call);
@@ -450,21 +474,33 @@ struct ContextEnd {
   }
 };
 
-struct PrimaryRetained {
-  template <class Out>
-  PrimaryRetained(const Out* out, std::int32_t device) noexcept : at(out), ordinal(device) {}
-  const void* at;
+// Its device is known from its making on.
+template <class Out>
+struct MadeContext {
+  const Out* out;
   std::int32_t ordinal;
+
   Wants wants() const noexcept { return {}; }
-  void done(InHook, const Call&) const noexcept {
-    if (at != nullptr) note_primary_context(ordinal, *static_cast<const std::uint64_t*>(at));
+  Site where(const Call&) const noexcept { return {ordinal, 0}; }
+  void done(InHook, const Call&) const noexcept { note_context({ordinal, value_at(out)}); }
+};
+template <class Out>
+MadeContext(Out*, std::int32_t) -> MadeContext<Out>;
+
+template <class Out>
+struct PrimaryRetained : MadeContext<Out> {
+  PrimaryRetained(const Out* at, std::int32_t device) noexcept : MadeContext<Out>{at, device} {}
+  void done(InHook hook, const Call& call) const noexcept {
+    MadeContext<Out>::done(hook, call);
+    note_primary_context(this->ordinal, value_at(this->out));
   }
 };
 
 struct DeviceReset {
   std::int32_t ordinal;
   void done(InHook hook, const Call& call) const noexcept {
-    recorder::on_context_end(hook, call.api, call.vendor, primary_context(call.vendor, ordinal));
+    recorder::on_device_reset(hook, call.api, call.vendor, primary_context(call.vendor, ordinal),
+                              recorder::device_entry(hook, call.vendor, ordinal));
   }
 };
 
@@ -474,7 +510,7 @@ struct PrimaryRelease {
   bool ended = false;
   explicit PrimaryRelease(std::int32_t device) noexcept : ordinal(device) {}
   void ask(const Call& call) noexcept {
-    ended = !queries_of(call.vendor).primary_is_active(ordinal);
+    ended = queries_of(call.vendor).primary_has_ended(ordinal);
   }
   void done(InHook hook, const Call& call) const noexcept {
     if (ended) DeviceReset{ordinal}.done(hook, call);

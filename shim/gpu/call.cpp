@@ -11,21 +11,24 @@ recorder::Request request_of(const Call& call, const Wants& wants) noexcept {
 
 }  // namespace
 
-void look(const Call& call, DeviceKind kind, bool refused) noexcept {
-  const bool ask_pools = kind == DeviceKind::pooled || refused;  // they may keep what is wanted
-  if (look_at_memory(call.vendor, call.site, call.device, refused) && ask_pools)
-    look_at_pool(call.vendor, call.device, call.site.ordinal, nullptr);
-}
-
-bool admits(InHook hook, const Call& call, const Wants& wants) noexcept {
+bool is_admitted(const Call& call, const Wants& wants) noexcept {
   recorder::Request request = request_of(call, wants);
-  if (recorder::admits_on_device(hook, request, wants.kind)) return true;
-  recorder::on_failure(hook, request, kOutOfMemory, true);
+  {
+    const HookScope scope;
+    if (recorder::admits_on_device(scope.in_hook(), request, wants.kind)) return true;
+  }
+  if (is_look_due(call.device, true)) look_at_memory(call.vendor, call.site, call.device);
+  look_at_pools(call.vendor, call.device, call.site.ordinal);  // perhaps they hold less by now
+  const HookScope scope;
+  if (request.rule == 0 && recorder::is_within_device_limit(scope.in_hook(), request, wants.kind))
+    return true;
+  recorder::on_failure(scope.in_hook(), request, kOutOfMemory, true);
   return false;
 }
 
-void tell_refusal(InHook hook, const Call& call, const Wants& wants) noexcept {
-  recorder::on_failure(hook, request_of(call, wants), kOutOfMemory, false);
+void tell_refusal(const Call& call, const Wants& wants) noexcept {
+  const HookScope scope;
+  recorder::on_failure(scope.in_hook(), request_of(call, wants), kOutOfMemory, false);
 }
 
 }  // namespace oomrec::shim::gpu

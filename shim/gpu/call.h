@@ -9,6 +9,8 @@
 // An action says what a call means. All its parts are optional:
 //   Wants wants() const             it allocates: may be refused, by us or with out-of-memory
 //   Site where(const Call&) const   whose memory it is, if not that of the current device
+//   uint32_t device(const Call&) const  the same as an entry, if not the site's; 0: it is
+//   void look_at_its_pool(const Call&) const  asks what it holds now
 //   void prepare(const Call&)       before the real call, outside of the recorder
 //   void before(InHook, Call&)      before it, in the recorder
 //   void ask(Call&)                 after it succeeded, outside
@@ -46,12 +48,9 @@ struct Call {
   }
 };
 
-// Asks for the figures of the call's device, when it is time; at once after a refusal.
-void look(const Call&, DeviceKind, bool refused) noexcept;
-
 // False: the recorder refuses, and has said so. `call` knows its site.
-bool admits(InHook, const Call&, const Wants&) noexcept;
-void tell_refusal(InHook, const Call&, const Wants&) noexcept;
+bool is_admitted(const Call&, const Wants&) noexcept;
+void tell_refusal(const Call&, const Wants&) noexcept;
 
 // On this thread, in a driver's function that the program has called.
 class InsideDriver {
@@ -73,6 +72,21 @@ void find_site(Call& call, const Action& action) noexcept {
   else
     call.site = current_site(call.vendor);
   call.device = entry_of(call.vendor, call.site.ordinal);
+  if constexpr (requires { action.device(call); }) {
+    if (const std::uint32_t other = action.device(call); other != 0) call.device = other;
+  }
+}
+
+// Asks for the figures of the call's device, when it is time; at once after a refusal.
+template <class Action>
+void look(const Call& call, const Action& action, bool refused) noexcept {
+  const bool due = is_look_due(call.device, refused);
+  if (due) look_at_memory(call.vendor, call.site, call.device);
+  if (refused) {  // they may keep what is wanted
+    look_at_pools(call.vendor, call.device, call.site.ordinal);
+  } else if constexpr (requires { action.look_at_its_pool(call); }) {
+    if (due || is_pool_look_due(call.device)) action.look_at_its_pool(call);
+  }
 }
 
 template <class Action, class Real>
@@ -83,8 +97,7 @@ template <class Action, class Real>
   if constexpr (kAllocates) {
     if (recorder::may_refuse_on_device()) {
       find_site(call, action);
-      const HookScope scope;
-      if (!admits(scope.in_hook(), call, action.wants())) return kOutOfMemory;
+      if (!is_admitted(call, action.wants())) return kOutOfMemory;
     }
   }
   if constexpr (requires { action.prepare(call); }) action.prepare(call);
@@ -104,7 +117,7 @@ template <class Action, class Real>
         const HookScope scope;
         action.done(scope.in_hook(), call);
       }
-      if constexpr (kAllocates) look(call, action.wants().kind, false);
+      if constexpr (kAllocates) look(call, action, false);
     }
     return result;
   }
@@ -115,9 +128,8 @@ template <class Action, class Real>
   if constexpr (kAllocates) {
     if (result == kOutOfMemory) {
       find_site(call, action);
-      look(call, action.wants().kind, true);
-      const HookScope scope;
-      tell_refusal(scope.in_hook(), call, action.wants());
+      look(call, action, true);
+      tell_refusal(call, action.wants());
     }
   }
   return result;

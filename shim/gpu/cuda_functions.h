@@ -14,12 +14,12 @@
 #define OOMREC_CUDA_FUNCTIONS_11(X) \
   /* contexts */ \
   X(cuCtxCreate,                  cuCtxCreate,               (CUcontext* context, unsigned int flags, CUdevice device), \
-                                                             (context, flags, device), Refusable()) \
+                                                             (context, flags, device), MadeContext(context, device)) \
   X(cuCtxCreate_v2,               cuCtxCreate,               (CUcontext* context, unsigned int flags, CUdevice device), \
-                                                             (context, flags, device), Refusable()) \
+                                                             (context, flags, device), MadeContext(context, device)) \
   X(cuCtxCreate_v3,               cuCtxCreate, \
     (CUcontext* context, CUexecAffinityParam* affinities, int count, unsigned int flags, CUdevice device), \
-    (context, affinities, count, flags, device), Refusable()) \
+    (context, affinities, count, flags, device), MadeContext(context, device)) \
   X(cuCtxDestroy,                 cuCtxDestroy,              (CUcontext context),                   (context),         ContextEnd(context)) \
   X(cuCtxDestroy_v2,              cuCtxDestroy,              (CUcontext context),                   (context),         ContextEnd(context)) \
   X(cuDevicePrimaryCtxRetain,     cuDevicePrimaryCtxRetain,  (CUcontext* context, CUdevice device), (context, device), PrimaryRetained(context, device)) \
@@ -173,9 +173,9 @@
 #define OOMREC_CUDA_FUNCTIONS_12(X) \
   /* contexts */ \
   X(cuCtxCreate_v4,   cuCtxCreate,      (CUcontext* context, CUctxCreateParams* params, unsigned int flags, CUdevice device), \
-                                        (context, params, flags, device), Refusable()) \
+                                        (context, params, flags, device), MadeContext(context, device)) \
   X(cuGreenCtxCreate, cuGreenCtxCreate, (CUgreenCtx* context, CUdevResourceDesc resources, CUdevice device, unsigned int flags), \
-                                        (context, resources, device, flags), Refusable()) \
+                                        (context, resources, device, flags), MadeContext(context, device)) \
   /* modules */ \
   X(cuLibraryLoadData,     cuLibraryLoadData, \
     (CUlibrary* library, const void* code, CUjit_option* jit, void** jit_values, unsigned int jit_count, CUlibraryOption* options, void** values, unsigned int count), \
@@ -190,7 +190,7 @@
                                                     (stream, context, flags, priority), Refusable()) \
   /* multicast: memory of several devices behind one address */ \
   X(cuMulticastCreate,   cuMulticastCreate,   (CUmemGenericAllocationHandle* multicast, const CUmulticastObjectProp* props), \
-                                              (multicast, props), MulticastHandle(multicast)) \
+                                              (multicast, props), MulticastHandle(multicast, props)) \
   X(cuMulticastBindMem,  cuMulticastBindMem, \
     (CUmemGenericAllocationHandle multicast, size_t offset, CUmemGenericAllocationHandle handle, size_t from, size_t bytes, unsigned long long flags), \
     (multicast, offset, handle, from, bytes, flags), BoundHandle(multicast, offset, handle, bytes)) \

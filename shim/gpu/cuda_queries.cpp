@@ -108,10 +108,10 @@ bool pool_reserved(void* of, std::uint64_t& bytes) noexcept {
   return true;
 }
 
-bool primary_is_active(std::int32_t ordinal) noexcept {
+bool primary_has_ended(std::int32_t ordinal) noexcept {
   unsigned flags = 0;
   int active = 0;
-  return ask_cuDevicePrimaryCtxGetState(ordinal, &flags, &active) && active != 0;
+  return ask_cuDevicePrimaryCtxGetState(ordinal, &flags, &active) && active == 0;
 }
 
 }  // namespace
@@ -122,7 +122,7 @@ namespace oomrec::shim::gpu {
 constinit const Queries g_cuda_queries = {
     cuda::site,          cuda::site_of_stream,    cuda::memory,   cuda::identify,
     cuda::version,       cuda::capturing_graph,   cuda::bytes_at, cuda::pool,
-    cuda::pool_reserved, cuda::primary_is_active,
+    cuda::pool_reserved, cuda::primary_has_ended,
 };
 
 }  // namespace oomrec::shim::gpu

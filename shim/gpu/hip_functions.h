@@ -8,7 +8,7 @@
 // In HIP 5.2, whose headers the test gpu_abi knows.
 #define OOMREC_HIP_FUNCTIONS_5_2(X) \
   /* devices and contexts */ \
-  X(hipCtxCreate,   hipCtxCreate,   (hipCtx_t* context, unsigned int flags, hipDevice_t device), (context, flags, device), Refusable()) \
+  X(hipCtxCreate,   hipCtxCreate,   (hipCtx_t* context, unsigned int flags, hipDevice_t device), (context, flags, device), MadeContext(context, device)) \
   X(hipDeviceReset, hipDeviceReset, (),                                                          (),                       CurrentDeviceReset()) \
   /* modules */ \
   X(hipModuleLoad,       hipModuleLoad,       (hipModule_t* module, const char* path),  (module, path),  Refusable()) \

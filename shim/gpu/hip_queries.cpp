@@ -131,7 +131,7 @@ bool pool_reserved(void* of, std::uint64_t& bytes) noexcept {
 }
 
 // Contexts of HIP are its devices: they end by a reset.
-bool primary_is_active(std::int32_t) noexcept { return true; }
+bool primary_has_ended(std::int32_t) noexcept { return false; }
 
 }  // namespace
 }  // namespace oomrec::shim::hip
@@ -141,7 +141,7 @@ namespace oomrec::shim::gpu {
 constinit const Queries g_hip_queries = {
     hip::site,          hip::site_of_stream,    hip::memory,   hip::identify,
     hip::version,       hip::capturing_graph,   hip::bytes_at, hip::pool,
-    hip::pool_reserved, hip::primary_is_active,
+    hip::pool_reserved, hip::primary_has_ended,
 };
 
 }  // namespace oomrec::shim::gpu

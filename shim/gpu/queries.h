@@ -27,7 +27,7 @@ struct Queries {
   std::uint64_t (*bytes_at)(std::uint64_t address) noexcept;
   void* (*pool)(std::int32_t ordinal) noexcept;  // that allocations without one take
   bool (*pool_reserved)(void* pool, std::uint64_t& bytes) noexcept;
-  bool (*primary_is_active)(std::int32_t ordinal) noexcept;
+  bool (*primary_has_ended)(std::int32_t ordinal) noexcept;
 };
 
 extern const Queries g_cuda_queries;

@@ -23,14 +23,14 @@ Known& place_of(std::uint64_t context) noexcept {
   return g_contexts[context * 0x9e3779b97f4a7c15ULL >> 56];
 }
 
+}  // namespace
+
 void note_context(const Site& site) noexcept {
   if (site.context == 0) return;
   Known& known = place_of(site.context);
   known.context.store(site.context, std::memory_order_relaxed);
   known.ordinal.store(site.ordinal, std::memory_order_relaxed);
 }
-
-}  // namespace
 
 std::int32_t ordinal_of_context(std::uint64_t context) noexcept {
   const Known& known = place_of(context);
@@ -75,17 +75,22 @@ Site site_of_stream(Vendor vendor, void* stream) noexcept {
   return stream == nullptr ? current_site(vendor) : queries_of(vendor).site_of_stream(stream);
 }
 
-bool look_at_memory(Vendor vendor, const Site& site, std::uint32_t device, bool refused) noexcept {
-  {
-    const HookScope scope;
-    if (!recorder::wants_look(scope.in_hook(), device, refused)) return false;
-  }
+bool is_look_due(std::uint32_t device, bool refused) noexcept {
+  const HookScope scope;
+  return recorder::wants_look(scope.in_hook(), device, refused);
+}
+
+bool is_pool_look_due(std::uint32_t device) noexcept {
+  const HookScope scope;
+  return recorder::wants_pool_look(scope.in_hook(), device);
+}
+
+void look_at_memory(Vendor vendor, const Site& site, std::uint32_t device) noexcept {
   const Queries& ask = queries_of(vendor);
   std::uint64_t free_bytes = 0, total_bytes = 0;
-  if (ask.site().ordinal != site.ordinal || !ask.memory(free_bytes, total_bytes)) return false;
+  if (ask.site().ordinal != site.ordinal || !ask.memory(free_bytes, total_bytes)) return;
   const HookScope scope;
   recorder::on_device_look(scope.in_hook(), device, free_bytes, total_bytes);
-  return true;
 }
 
 void look_at_pool(Vendor vendor, std::uint32_t device, std::int32_t ordinal, void* pool) noexcept {
@@ -97,6 +102,18 @@ void look_at_pool(Vendor vendor, std::uint32_t device, std::int32_t ordinal, voi
   recorder::on_pool_look(scope.in_hook(),
                          {vendor, session::DeviceKey::pool, reinterpret_cast<std::uint64_t>(pool)},
                          device, reserved);
+}
+
+void look_at_pools(Vendor vendor, std::uint32_t device, std::int32_t ordinal) noexcept {
+  std::uint64_t pools[16];
+  std::size_t known = 0;
+  {
+    const HookScope scope;
+    known = recorder::pools_of(scope.in_hook(), vendor, device, pools);
+  }
+  for (std::size_t i = 0; i < known; ++i)
+    look_at_pool(vendor, device, ordinal, reinterpret_cast<void*>(pools[i]));
+  look_at_pool(vendor, device, ordinal, nullptr);
 }
 
 }  // namespace oomrec::shim::gpu

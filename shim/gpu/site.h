@@ -12,6 +12,7 @@ constexpr std::uint64_t context_of_ordinal(std::int32_t ordinal) noexcept {
 
 // Contexts whose device was seen while they were current; -1: never.
 std::int32_t ordinal_of_context(std::uint64_t context) noexcept;
+void note_context(const Site&) noexcept;
 
 // The context that a device's primary one is; 0: not known.
 std::uint64_t primary_context(session::Vendor, std::int32_t ordinal) noexcept;
@@ -23,11 +24,16 @@ std::uint32_t entry_of(session::Vendor, std::int32_t ordinal) noexcept;
 Site current_site(session::Vendor) noexcept;
 Site site_of_stream(session::Vendor, void* stream) noexcept;
 
-// Asks for the free and total bytes of `site`, if it is time and the thread is there. False:
-// neither.
-bool look_at_memory(session::Vendor, const Site&, std::uint32_t device, bool refused) noexcept;
+// Whether it is time to ask for figures of the device.
+bool is_look_due(std::uint32_t device, bool refused) noexcept;
+bool is_pool_look_due(std::uint32_t device) noexcept;
+
+// Asks for the free and total bytes of `site`, if the thread is there.
+void look_at_memory(session::Vendor, const Site&, std::uint32_t device) noexcept;
 
 // Asks what a pool holds; nullptr: the pool that the device's allocations take by themselves.
 void look_at_pool(session::Vendor, std::uint32_t device, std::int32_t ordinal, void* pool) noexcept;
+// The same of that one and of all others that are known to be the device's.
+void look_at_pools(session::Vendor, std::uint32_t device, std::int32_t ordinal) noexcept;
 
 }  // namespace oomrec::shim::gpu

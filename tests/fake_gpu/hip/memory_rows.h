@@ -13,7 +13,7 @@
   X(hipMemAllocPitch,      0, context, (hipDeviceptr_t* block, size_t* pitch, size_t width, size_t rows, unsigned element), \
                                        allocate_pitch(address_out(block), pitch, width, rows)) \
   X(hipMalloc3D,           0, context, (hipPitchedPtr* block, hipExtent extent),          allocate_3d(block, extent)) \
-  X(hipFree,               0, context, (void* block),                                     free_block(address_of(block))) \
+  X(hipFree,               0, context, (void* block),                                     free_either(block)) \
   X(hipMemGetAddressRange, 0, context, (hipDeviceptr_t* base, size_t* bytes, hipDeviceptr_t block), \
                                        address_range(base == nullptr ? nullptr : address_out(base), bytes, address_of(block))) \
   X(hipMemPtrGetInfo,      0, context, (void* block, size_t* bytes),                      address_range(nullptr, bytes, address_of(block))) \
@@ -25,8 +25,8 @@
   X(hipHostMalloc,     0, context, (void** block, size_t bytes, unsigned flags), allocate_host_memory(block, bytes, flags)) \
   X(hipHostAlloc,      0, context, (void** block, size_t bytes, unsigned flags), allocate_host_memory(block, bytes, flags)) \
   X(hipExtHostAlloc,   0, context, (void** block, size_t bytes, unsigned flags), allocate_host_memory(block, bytes, flags)) \
-  X(hipFreeHost,       0, context, (void* block),                                free_host(block)) \
-  X(hipHostFree,       0, context, (void* block),                                free_host(block)) \
+  X(hipFreeHost,       0, context, (void* block),                                free_either(block)) \
+  X(hipHostFree,       0, context, (void* block),                                free_either(block)) \
   X(hipHostRegister,   0, context, (void* address, size_t bytes, unsigned flags), register_host(address, bytes, flags)) \
   X(hipHostUnregister, 0, context, (void* address),                              unregister_host(address)) \
   X(hipHostGetDevicePointer, 0, context, (void** out, void* address, unsigned flags), host_device_pointer(address_out(out), address)) \

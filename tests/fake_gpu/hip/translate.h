@@ -77,6 +77,12 @@ inline int allocate_host_memory(void** out, std::size_t bytes, unsigned flags) {
   return allocate_host(out, bytes, flags);
 }
 
+// Device or host memory, whichever name the function goes by.
+inline int free_either(void* block) {
+  const bool of_host = find_block(address_of(block), static_cast<unsigned>(Kind::host)) != nullptr;
+  return of_host ? free_host(block) : free_block(address_of(block));
+}
+
 // With FAKE_GPU_CALLS_ITSELF, by the exported function, as drivers do.
 int allocate_managed_memory(void** out, std::size_t bytes);
 

@@ -1,0 +1,50 @@
+// The CUDA driver as a client reaches it: by links, by dlsym, or by cuGetProcAddress.
+#pragma once
+
+#include "shim/gpu/cuda_functions.h"
+#include "shim/gpu/cuda_types.h"
+
+namespace oomrec::gpu_trial {
+
+using namespace shim::cuda;
+
+// The functions of the table, as the chosen way has found them.
+struct Cuda {
+#define X(name, base, parameters, ...) CUresult(*name) parameters = nullptr;
+  OOMREC_CUDA_FUNCTIONS(X)
+#undef X
+};
+extern Cuda f;
+
+// What a client needs besides; the library does not wrap them.
+#define OTHER_CUDA_FUNCTIONS(X)                                                           \
+  X(cuInit, (unsigned flags))                                                             \
+  X(cuCtxSetCurrent, (CUcontext context))                                                 \
+  X(cuCtxGetCurrent, (CUcontext * context))                                               \
+  X(cuCtxPopCurrent_v2, (CUcontext * context))                                            \
+  X(cuCtxSynchronize, ())                                                                 \
+  X(cuStreamDestroy_v2, (CUstream stream))                                                \
+  X(cuStreamBeginCapture_v2, (CUstream stream, int mode))                                 \
+  X(cuStreamEndCapture, (CUstream stream, CUgraph * graph))                               \
+  X(cuEventDestroy_v2, (CUevent event))                                                   \
+  X(cuMemGetInfo_v2, (std::size_t * free, std::size_t * total))                           \
+  X(cuMemPoolSetAttribute, (CUmemoryPool pool, int attribute, void* value))               \
+  X(cuMemPoolExportToShareableHandle,                                                     \
+    (void* out, CUmemoryPool pool, int type, unsigned long long flags))                   \
+  X(cuMemPoolExportPointer, (void* out, CUdeviceptr block))                               \
+  X(cuMemExportToShareableHandle,                                                         \
+    (void* out, CUmemGenericAllocationHandle handle, int type, unsigned long long flags)) \
+  X(cuIpcGetMemHandle, (CUipcMemHandle * out, CUdeviceptr block))                         \
+  X(cuGreenCtxDestroy, (CUgreenCtx context))
+
+struct OtherCuda {
+#define X(name, parameters) CUresult(*name) parameters = nullptr;
+  OTHER_CUDA_FUNCTIONS(X)
+#undef X
+};
+extern OtherCuda other;
+
+// Fills `f`: in a file of its own, for programs that are linked.
+void reach_by_links();
+
+}  // namespace oomrec::gpu_trial

@@ -1,0 +1,156 @@
+// --limit-gpu: OOMREC_LIMIT_GPU=64M@1,32M@0. Physical memory is counted once.
+#define DOCTEST_CONFIG_IMPLEMENT_WITH_MAIN
+#include "tests/gpu/cuda_trials.h"
+
+namespace oomrec::gpu_trial {
+
+Cuda f;
+OtherCuda other;
+
+namespace {
+
+constexpr std::uint64_t kMiB = 1 << 20;
+constexpr int kOutOfMemory = 2;
+
+unsigned long (*g_calls)(const char* name) = nullptr;
+
+struct Context {
+  CUcontext of[2] = {};
+  Context() {
+    void* const library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
+    REQUIRE(library != nullptr);
+#define X(name, ...) look_up(library, #name, f.name);
+    OOMREC_CUDA_FUNCTIONS(X)
+#undef X
+#define X(name, parameters) look_up(library, #name, other.name);
+    OTHER_CUDA_FUNCTIONS(X)
+#undef X
+    look_up(library, "fake_gpu_calls", g_calls);
+    need(other.cuInit(0));
+    for (const int ordinal : {0, 1}) need(f.cuDevicePrimaryCtxRetain(&of[ordinal], ordinal));
+    use(kOrdinal);
+  }
+  ~Context() {
+    for (const int ordinal : {0, 1}) f.cuDevicePrimaryCtxReset_v2(ordinal);
+    CHECK(own_session::figures(Vendor::cuda, 1).counted == 0);
+  }
+  void use(int ordinal) { need(other.cuCtxSetCurrent(of[ordinal])); }
+};
+
+CUdeviceptr allocate(std::uint64_t bytes) {
+  CUdeviceptr block = 0;
+  need(f.cuMemAlloc_v2(&block, bytes));
+  return block;
+}
+
+// By us: the driver is not even asked.
+template <class Call>
+void refused_by_us(const char* function, std::uint64_t bytes, const Call& call) {
+  const unsigned long before = g_calls(function);
+  CHECK(call() == kOutOfMemory);
+  CHECK(g_calls(function) == before);
+  const own_session::Refusal told = own_session::last_refusal();
+  CHECK(told.by_us);
+  CHECK(told.bytes == bytes);
+  CHECK(told.device.limit_bytes == (told.ordinal == 1 ? 64 : 32) * kMiB);
+  CHECK(told.device.total_bytes == 1024 * kMiB);  // as the device stands now
+}
+
+}  // namespace
+
+TEST_CASE("beyond the device's limit the driver's own error is the answer") {
+  Context context;
+  const CUdeviceptr block = allocate(60 * kMiB);
+  CUdeviceptr out = 0;
+  refused_by_us("cuMemAlloc_v2", 5 * kMiB, [&] { return f.cuMemAlloc_v2(&out, 5 * kMiB); });
+  CHECK(own_session::last_refusal().device.counted_bytes == 60 * kMiB);
+  allocate(4 * kMiB);  // up to the last byte
+  refused_by_us("cuMemAlloc_v2", 1, [&] { return f.cuMemAlloc_v2(&out, 1); });
+  need(f.cuMemFree_v2(block));
+  allocate(5 * kMiB);
+  refused_by_us("cuMemAlloc_v2", ~std::uint64_t{0},
+                [&] { return f.cuMemAlloc_v2(&out, ~std::size_t{0}); });
+}
+
+TEST_CASE("each device has its own") {
+  Context context;
+  allocate(60 * kMiB);
+  context.use(0);
+  allocate(30 * kMiB);
+  CUdeviceptr out = 0;
+  refused_by_us("cuMemAlloc_v2", 3 * kMiB, [&] { return f.cuMemAlloc_v2(&out, 3 * kMiB); });
+  CHECK(own_session::last_refusal().ordinal == 0);
+}
+
+TEST_CASE("every kind of memory is refused; what is none is not") {
+  Context context;
+  allocate(62 * kMiB);
+  CUdeviceptr out = 0;
+  std::size_t pitch = 0;
+  CUarray array = nullptr;
+  constexpr CUDA_ARRAY_DESCRIPTOR kFlat{1024, 1024, 0x20, 1};
+  CUmemGenericAllocationHandle handle = 0;
+  refused_by_us("cuMemAllocPitch_v2", 1000 * 4096,
+                [&] { return f.cuMemAllocPitch_v2(&out, &pitch, 1000, 4096, 4); });
+  refused_by_us("cuArrayCreate_v2", kBytes, [&] { return f.cuArrayCreate_v2(&array, &kFlat); });
+  refused_by_us("cuMemCreate", kBytes,
+                [&] { return f.cuMemCreate(&handle, kBytes, &kHandleProps, 0); });
+  refused_by_us("cuMemAllocAsync", kBytes,
+                [&] { return f.cuMemAllocAsync(&out, kBytes, nullptr); });
+  context.use(0);  // the device of the handle, and of the pool, not the current one
+  const CUmemoryPool pool = new_pool();
+  refused_by_us("cuMemCreate", kBytes,
+                [&] { return f.cuMemCreate(&handle, kBytes, &kHandleProps, 0); });
+  CHECK(own_session::last_refusal().ordinal == 1);
+  refused_by_us("cuMemAllocFromPoolAsync", kBytes,
+                [&] { return f.cuMemAllocFromPoolAsync(&out, kBytes, pool, nullptr); });
+  CHECK(own_session::last_refusal().ordinal == 1);
+  need(f.cuMemPoolDestroy(pool));
+
+  context.use(1);
+  void* pinned = nullptr;
+  need(f.cuMemAllocManaged(&out, 100 * kMiB, 1));
+  need(f.cuMemAllocHost_v2(&pinned, 100 * kMiB));
+  need(f.cuMemAddressReserve(&out, 100 * kMiB, 0, 0, 0));
+  need(f.cuMemAddressFree(out, 100 * kMiB));
+}
+
+TEST_CASE("a handle is counted, not its mappings") {
+  Context context;
+  CUmemGenericAllocationHandle handle = 0;
+  need(f.cuMemCreate(&handle, 40 * kMiB, &kHandleProps, 0));
+  CUdeviceptr address[2] = {};
+  for (CUdeviceptr& at : address) {
+    need(f.cuMemAddressReserve(&at, 40 * kMiB, 0, 0, 0));
+    need(f.cuMemMap(at, 40 * kMiB, 0, handle, 0));
+  }
+  need(f.cuMemFree_v2(allocate(24 * kMiB)));
+  CUdeviceptr out = 0;
+  refused_by_us("cuMemAlloc_v2", 25 * kMiB, [&] { return f.cuMemAlloc_v2(&out, 25 * kMiB); });
+  need(f.cuMemRelease(handle));
+  for (const CUdeviceptr at : address) {
+    need(f.cuMemUnmap(at, 40 * kMiB));
+    need(f.cuMemAddressFree(at, 40 * kMiB));
+  }
+  allocate(64 * kMiB);
+}
+
+TEST_CASE("what a pool keeps counts, until the driver takes it back") {
+  Context context;
+  CUmemoryPool pool = nullptr;
+  need(f.cuDeviceGetDefaultMemPool(&pool, kOrdinal));
+  std::uint64_t threshold = ~std::uint64_t{0};
+  need(other.cuMemPoolSetAttribute(pool, 4, &threshold));
+  CUdeviceptr ordered = 0, out = 0;
+  need(f.cuMemAllocAsync(&ordered, 60 * kMiB, nullptr));
+  need(f.cuMemFreeAsync(ordered, nullptr));
+  refused_by_us("cuMemAlloc_v2", 8 * kMiB, [&] { return f.cuMemAlloc_v2(&out, 8 * kMiB); });
+  need(f.cuMemAllocAsync(&ordered, 60 * kMiB, nullptr));  // but for the pool itself
+  need(f.cuMemFreeAsync(ordered, nullptr));
+  threshold = 0;
+  need(other.cuMemPoolSetAttribute(pool, 4, &threshold));
+  need(other.cuCtxSynchronize());  // nobody tells us
+  allocate(8 * kMiB);
+}
+
+}  // namespace oomrec::gpu_trial

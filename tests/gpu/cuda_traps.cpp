@@ -1,0 +1,494 @@
+// What others fell into: CUDA's memory where it is hard to tell whose it is, and when it goes.
+#define DOCTEST_CONFIG_IMPLEMENT_WITH_MAIN
+#include <malloc.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <thread>
+#include <vector>
+
+#include "tests/gpu/cuda_trials.h"
+
+namespace oomrec::gpu_trial {
+
+Cuda f;
+OtherCuda other;
+
+namespace {
+
+constexpr std::int64_t kOne = kBytes;
+constexpr int kInvalidValue = 1, kNotInitialized = 3, kNoContext = 201;
+
+unsigned long (*g_calls)(const char* name) = nullptr;
+
+struct Reached {
+  Reached() {
+    void* const library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
+    REQUIRE(library != nullptr);
+#define X(name, ...) look_up(library, #name, f.name);
+    OOMREC_CUDA_FUNCTIONS(X)
+#undef X
+#define X(name, parameters) look_up(library, #name, other.name);
+    OTHER_CUDA_FUNCTIONS(X)
+#undef X
+    look_up(library, "fake_gpu_fail", g_fail);
+    look_up(library, "fake_gpu_calls", g_calls);
+  }
+};
+
+// The primary contexts of both devices; the second's is current.
+struct Contexts {
+  CUcontext of[2] = {};
+  Contexts() {
+    static const Reached reached;
+    need(other.cuInit(0));
+    for (const int ordinal : {0, 1}) need(f.cuDevicePrimaryCtxRetain(&of[ordinal], ordinal));
+    use(kOrdinal);
+    own_session::new_events();
+  }
+  ~Contexts() {
+    for (const int ordinal : {0, 1}) f.cuDevicePrimaryCtxRelease_v2(ordinal);
+    other.cuCtxSetCurrent(nullptr);
+    for (const Space space : {Space::cuda, Space::cuda_host, Space::cuda_va}) {
+      CHECK(own_session::live_bytes(space) == 0);
+      CHECK(own_session::live_count(space) == 0);
+      CHECK(own_session::held(space).bytes == 0);
+    }
+  }
+  void use(int ordinal) { need(other.cuCtxSetCurrent(of[ordinal])); }
+};
+
+std::int64_t counted(int ordinal) {
+  return static_cast<std::int64_t>(own_session::figures(Vendor::cuda, ordinal).counted);
+}
+std::int64_t live(Space space = kMain) { return own_session::live_bytes(space); }
+
+}  // namespace
+
+TEST_CASE("before cuInit, and without a context: as without us") {
+  static const Reached reached;
+  CUdeviceptr block = 0;
+  CHECK(f.cuMemAlloc_v2(&block, kBytes) == kNotInitialized);
+  CHECK(f.cuMemFree_v2(1) == kNotInitialized);
+  need(other.cuInit(0));
+  CHECK(f.cuMemAlloc_v2(&block, kBytes) == kNoContext);
+  CHECK(own_session::refusals() <= 1);
+  CHECK(own_session::new_events().empty());
+  // What needs no context is recorded; nobody's device, where none is said.
+  need(f.cuMemAddressReserve(&block, kBytes, 0, 0, 0));
+  const auto events = own_session::new_events();
+  REQUIRE(events.size() == 1);
+  CHECK(events[0].device == 0);
+  CHECK(live(kVa) == kOne);
+  need(f.cuMemAddressFree(block, kBytes));
+  const CUmemGenericAllocationHandle handle = new_handle();
+  CHECK(counted(kOrdinal) == kOne);
+  need(f.cuMemRelease(handle));
+  CHECK(counted(kOrdinal) == 0);
+}
+
+TEST_CASE("a context is refused: on which device is known") {
+  static const Reached reached;
+  need(other.cuInit(0));
+  const std::uint64_t before = own_session::refusals();
+  g_fail("cuCtxCreate_v2=2;cuDevicePrimaryCtxRetain=2");
+  CUcontext context = nullptr;
+  CHECK(f.cuCtxCreate_v2(&context, 0, 0) == 2);
+  CHECK(own_session::last_refusal().ordinal == 0);
+  CHECK(f.cuDevicePrimaryCtxRetain(&context, kOrdinal) == 2);
+  CHECK(own_session::last_refusal().ordinal == kOrdinal);
+  CHECK(own_session::refusals() >= before + 2);
+  g_fail("");
+}
+
+TEST_CASE("NULL for what a driver would write or read: its own answer, and nothing is recorded") {
+  Contexts contexts;
+  const std::uint64_t before = own_session::refusals();
+  CUdeviceptr block = 0;
+  CUarray array = nullptr;
+  CUmipmappedArray mipmapped = nullptr;
+  CUmemoryPool pool = nullptr;
+  CUexternalMemory external = nullptr;
+  CUmemGenericAllocationHandle handle = 0;
+  std::size_t pitch = 0;
+  Graph graph;
+  const int answers[] = {
+      f.cuMemAlloc(nullptr, kBytes),
+      f.cuMemAlloc_v2(nullptr, kBytes),
+      f.cuMemAllocPitch_v2(nullptr, &pitch, 1, 1, 4),
+      f.cuMemAllocPitch_v2(&block, nullptr, 1, 1, 4),
+      f.cuMemAllocManaged(nullptr, kBytes, 1),
+      f.cuMemAllocHost_v2(nullptr, kBytes),
+      f.cuMemHostAlloc(nullptr, kBytes, 0),
+      f.cuMemHostRegister_v2(nullptr, kBytes, 0),
+      f.cuMemAllocAsync(nullptr, kBytes, nullptr),
+      f.cuMemAllocFromPoolAsync(nullptr, kBytes, nullptr, nullptr),
+      f.cuMemPoolCreate(nullptr, &kPoolProps),
+      f.cuMemPoolCreate(&pool, nullptr),
+      f.cuMemPoolDestroy(nullptr),
+      f.cuMemPoolTrimTo(nullptr, 0),
+      f.cuDeviceGetDefaultMemPool(nullptr, 0),
+      f.cuMemCreate(nullptr, kBytes, &kHandleProps, 0),
+      f.cuMemCreate(&handle, kBytes, nullptr, 0),
+      f.cuMemRelease(0),
+      f.cuMemRetainAllocationHandle(nullptr, nullptr),
+      f.cuMemAddressReserve(nullptr, kBytes, 0, 0, 0),
+      f.cuMemMap(0, kBytes, 0, 0, 0),
+      f.cuMemUnmap(0, kBytes),
+      f.cuMemMapArrayAsync(nullptr, 1, nullptr),
+      f.cuArrayCreate_v2(&array, nullptr),
+      f.cuArray3DCreate_v2(&array, nullptr),
+      f.cuMipmappedArrayCreate(&mipmapped, nullptr, 1),
+      f.cuMulticastCreate(&handle, nullptr),
+      f.cuIpcOpenMemHandle_v2(nullptr, {}, 1),
+      f.cuImportExternalMemory(&external, nullptr),
+      f.cuGraphCreate(nullptr, 0),
+      f.cuGraphAddMemAllocNode(&graph.node, graph.graph, nullptr, 0, nullptr),
+      f.cuGraphAddNode(&graph.node, graph.graph, nullptr, 0, nullptr),
+      f.cuGraphInstantiateWithFlags(nullptr, graph.graph, 0),
+      f.cuGraphLaunch(nullptr, nullptr),
+      f.cuCtxCreate_v2(nullptr, 0, kOrdinal),
+      f.cuDevicePrimaryCtxRetain(nullptr, kOrdinal),
+      f.cuGetProcAddress("cuMemAlloc", nullptr, 12000, 0),
+      f.cuGetProcAddress_v2(nullptr, nullptr, 12000, 0, nullptr),
+  };
+  for (std::size_t i = 0; i < std::size(answers); ++i) {
+    CAPTURE(i);
+    CHECK(answers[i] != 0);
+    CHECK(answers[i] != 2);
+  }
+  CHECK(f.cuMemAlloc_v2(nullptr, kBytes) == kInvalidValue);
+  CHECK(f.cuMemFree_v2(0) == 0);
+  CHECK(f.cuMemFreeHost(nullptr) == 0);
+  CHECK(own_session::new_events().empty());
+  CHECK(own_session::refusals() == before);
+}
+
+TEST_CASE("a free counts against the device that allocated, whichever is current") {
+  Contexts contexts;
+  const CUdeviceptr block = new_block();
+  CHECK(counted(1) == kOne);
+  contexts.use(0);
+  need(f.cuMemFree_v2(block));
+  CHECK(counted(1) == 0);
+  CHECK(counted(0) == 0);
+  CHECK(own_session::ordinal_of(own_session::new_events().back().device) == 1);
+  contexts.use(1);
+  const CUdeviceptr another = new_block();
+  need(other.cuCtxSetCurrent(nullptr));  // nor is any context needed
+  need(f.cuMemFree_v2(another));
+  CHECK(counted(1) == 0);
+}
+
+TEST_CASE("in the order of streams: given on one, freed on another, of another device") {
+  Contexts contexts;
+  CUstream first = nullptr, second = nullptr;
+  need(f.cuStreamCreate(&first, 0));
+  contexts.use(0);
+  need(f.cuStreamCreate(&second, 0));
+  CUdeviceptr block = 0;
+  need(f.cuMemAllocAsync(&block, kBytes, second));
+  CHECK(own_session::block_at(DeviceKey::address, block)->ordinal == 0);
+  contexts.use(1);
+  need(f.cuMemFreeAsync(block, first));
+  CHECK(own_session::figures(Vendor::cuda, 0).pool_used == 0);
+  CHECK(live() == 0);
+}
+
+TEST_CASE("a context's device is known from its making on, though it was never current again") {
+  Contexts contexts;
+  CUcontext made = nullptr;
+  need(f.cuCtxCreate_v2(&made, 0, 0));
+  CUstream stream = nullptr;
+  need(f.cuStreamCreate(&stream, 0));
+  need(other.cuCtxPopCurrent_v2(&made));
+  CUdeviceptr block = 0;
+  g_fail("cuMemAllocAsync=2");
+  CHECK(f.cuMemAllocAsync(&block, kBytes, stream) == 2);
+  g_fail("");
+  CHECK(own_session::last_refusal().ordinal == 0);
+  need(f.cuCtxDestroy_v2(made));
+}
+
+TEST_CASE("a pool is of its device; what it keeps is held, until it is trimmed or destroyed") {
+  Contexts contexts;
+  contexts.use(0);
+  const CUmemoryPool pool = new_pool();  // of device 1
+  std::uint64_t all = ~std::uint64_t{0};
+  need(other.cuMemPoolSetAttribute(pool, 4, &all));  // the release threshold
+  CUdeviceptr block = 0;
+  need(f.cuMemAllocFromPoolAsync(&block, kBytes, pool, nullptr));
+  const auto used = own_session::figures(Vendor::cuda, 1);
+  CHECK(used.pool_used == kBytes);
+  CHECK(used.pool_reserved == kBytes);
+  CHECK(used.counted == kBytes);
+  need(f.cuMemFreeAsync(block, nullptr));
+  CHECK(live() == 0);
+  CHECK(own_session::figures(Vendor::cuda, 1).pool_used == 0);
+  CHECK(counted(1) == kOne);
+  CHECK(counted(0) == 0);
+  SUBCASE("trimmed") {
+    need(f.cuMemPoolTrimTo(pool, 0));
+    CHECK(counted(1) == 0);
+    need(f.cuMemPoolDestroy(pool));
+  }
+  SUBCASE("destroyed") {
+    need(f.cuMemPoolDestroy(pool));
+    CHECK(counted(1) == 0);
+  }
+  SUBCASE("of a device that is reset") {
+    need(f.cuDevicePrimaryCtxReset_v2(1));
+    CHECK(counted(1) == 0);
+    need(f.cuDevicePrimaryCtxRetain(&contexts.of[1], 1));
+  }
+}
+
+TEST_CASE("memory that is mapped stays, though its handle was released") {
+  Contexts contexts;
+  const CUmemGenericAllocationHandle handle = new_handle();
+  CUdeviceptr first = 0, second = 0;
+  for (CUdeviceptr* const address : {&first, &second}) {
+    need(f.cuMemAddressReserve(address, kBytes, 0, 0, 0));
+    need(f.cuMemMap(*address, kBytes, 0, handle, 0));
+  }
+  CHECK(live() == kOne);  // once, however often it is mapped
+  CHECK(live(kVa) == 2 * kOne);
+  CHECK(counted(1) == kOne);
+  need(f.cuMemRelease(handle));
+  CHECK(live() == kOne);
+  need(f.cuMemUnmap(first, kBytes));
+  CHECK(live() == kOne);
+  CUmemGenericAllocationHandle again = 0;
+  need(f.cuMemRetainAllocationHandle(&again, reinterpret_cast<void*>(second)));
+  CHECK(again == handle);
+  need(f.cuMemUnmap(second, kBytes));
+  CHECK(live() == kOne);
+  need(f.cuMemRelease(again));
+  CHECK(live() == 0);
+  CHECK(counted(1) == 0);
+  for (const CUdeviceptr address : {first, second}) need(f.cuMemAddressFree(address, kBytes));
+}
+
+TEST_CASE("one unmapping of many mappings") {
+  Contexts contexts;
+  CUdeviceptr address = 0;
+  need(f.cuMemAddressReserve(&address, 3 * kBytes, 0, 0, 0));
+  for (int i = 0; i < 3; ++i) {
+    const CUmemGenericAllocationHandle handle = new_handle();
+    need(f.cuMemMap(address + static_cast<CUdeviceptr>(i) * kBytes, kBytes, 0, handle, 0));
+    need(f.cuMemRelease(handle));
+  }
+  CHECK(live() == 3 * kOne);
+  need(f.cuMemUnmap(address, 3 * kBytes));
+  CHECK(live() == 0);
+  need(f.cuMemAddressFree(address, 3 * kBytes));
+}
+
+TEST_CASE("a graph's block is live from a launch on, until it is freed, and again") {
+  Contexts contexts;
+  Graph graph;
+  const CUdeviceptr block = graph.add_block();
+  const CUgraphExec exec = graph.instantiate();
+  for (int round = 0; round < 2; ++round) {
+    CHECK(live() == 0);
+    need(f.cuGraphLaunch(exec, nullptr));
+    CHECK(live() == kOne);
+    CHECK(counted(1) == kOne);
+    need(round == 0 ? f.cuMemFree_v2(block) : f.cuMemFreeAsync(block, nullptr));
+  }
+  CHECK(live() == 0);
+  need(f.cuGraphExecDestroy(exec));
+}
+
+TEST_CASE("a graph that frees its own block holds nothing after a launch") {
+  Contexts contexts;
+  Graph graph;
+  graph.add_free(graph.add_block());
+  const CUgraphExec exec = graph.instantiate();
+  need(f.cuGraphLaunch(exec, nullptr));
+  CHECK(live() == 0);
+  CHECK(own_session::new_events().empty());
+  need(f.cuGraphExecDestroy(exec));
+}
+
+TEST_CASE("a block that another graph frees") {
+  Contexts contexts;
+  Graph first, second;
+  const CUdeviceptr block = first.add_block();
+  second.add_free(block);
+  const CUgraphExec makes = first.instantiate(), frees = second.instantiate();
+  for (int round = 0; round < 2; ++round) {
+    need(f.cuGraphLaunch(makes, nullptr));
+    CHECK(live() == kOne);
+    need(f.cuGraphLaunch(frees, nullptr));
+    CHECK(live() == 0);
+  }
+  need(f.cuGraphExecDestroy(makes));
+  need(f.cuGraphExecDestroy(frees));
+}
+
+TEST_CASE("a graph that is destroyed lives on in what was made of it; a live block in itself") {
+  Contexts contexts;
+  CUdeviceptr block = 0;
+  CUgraphExec exec = nullptr;
+  {
+    Graph graph;
+    block = graph.add_block();
+    exec = graph.instantiate();
+  }
+  need(f.cuGraphLaunch(exec, nullptr));
+  CHECK(live() == kOne);
+  need(f.cuGraphExecDestroy(exec));
+  CHECK(live() == kOne);
+  need(f.cuMemFree_v2(block));
+  CHECK(live() == 0);
+  CHECK_FALSE(own_session::block_at(DeviceKey::graph_block, block).has_value());
+}
+
+TEST_CASE("a captured stream allocates nothing: its graph does, when it is launched") {
+  Contexts contexts;
+  CUstream stream = nullptr;
+  need(f.cuStreamCreate(&stream, 0));
+  need(other.cuStreamBeginCapture_v2(stream, 0));
+  CUdeviceptr kept = 0, freed = 0;
+  need(f.cuMemAllocAsync(&kept, kBytes, stream));
+  need(f.cuMemAllocAsync(&freed, kBytes, stream));
+  need(f.cuMemFreeAsync(freed, stream));
+  CUgraph graph = nullptr;
+  need(other.cuStreamEndCapture(stream, &graph));
+  CHECK(live() == 0);
+  CUgraphExec exec = nullptr;
+  need(f.cuGraphInstantiateWithFlags(&exec, graph, 0));
+  need(f.cuGraphLaunch(exec, stream));
+  CHECK(live() == kOne);
+  need(f.cuMemFreeAsync(kept, stream));
+  CHECK(live() == 0);
+  need(f.cuGraphExecDestroy(exec));
+  need(f.cuGraphDestroy(graph));
+  CHECK_FALSE(own_session::block_at(DeviceKey::graph_block, kept).has_value());
+}
+
+TEST_CASE("all of a context's memory ends with it; what is not the context's stays") {
+  Contexts contexts;
+  const CUmemGenericAllocationHandle handle = new_handle();
+  CUcontext context = nullptr;
+  need(f.cuCtxCreate_v2(&context, 0, 0));
+  for (int i = 0; i < 100; ++i) {
+    CUdeviceptr block = 0;
+    need(f.cuMemAlloc_v2(&block, 4096));
+  }
+  void* pinned = nullptr;
+  need(f.cuMemAllocHost_v2(&pinned, kBytes));
+  constexpr CUDA_ARRAY_DESCRIPTOR kFlat{1024, 1024, 0x20, 1};
+  CUarray array = nullptr;
+  need(f.cuArrayCreate_v2(&array, &kFlat));
+  CHECK(counted(0) == 100 * 4096 + kOne);
+  CHECK(live(kHost) == kOne);
+  need(f.cuCtxDestroy_v2(context));
+  CHECK(counted(0) == 0);
+  CHECK(live(kHost) == 0);
+  CHECK(live() == kOne);
+  need(f.cuMemRelease(handle));
+}
+
+TEST_CASE("a primary context ends with its last user, not before") {
+  Contexts contexts;
+  new_block();
+  CUdeviceptr ordered = 0;
+  need(f.cuMemAllocAsync(&ordered, kBytes, nullptr));
+  CUcontext again = nullptr;
+  need(f.cuDevicePrimaryCtxRetain(&again, kOrdinal));
+  need(f.cuDevicePrimaryCtxRelease_v2(kOrdinal));
+  CHECK(live() == 2 * kOne);
+  need(f.cuDevicePrimaryCtxRelease_v2(kOrdinal));
+  CHECK(live() == 0);
+  CHECK(counted(kOrdinal) == 0);
+  need(f.cuDevicePrimaryCtxRetain(&again, kOrdinal));
+}
+
+TEST_CASE("managed memory is counted apart; a driver that calls itself is counted once") {
+  Contexts contexts;  // FAKE_GPU_CALLS_ITSELF: cuMemAllocManaged calls cuMemAlloc_v2
+  const unsigned long before = g_calls("cuMemAlloc_v2");
+  CUdeviceptr block = 0;
+  need(f.cuMemAllocManaged(&block, kBytes, 1));
+  CHECK(g_calls("cuMemAlloc_v2") == before + 1);
+  const auto events = own_session::new_events();
+  REQUIRE(events.size() == 1);
+  CHECK(events[0].api == Api::cuMemAllocManaged);
+  CHECK(live() == kOne);
+  CHECK(own_session::figures(Vendor::cuda, 1).managed == kBytes);
+  CHECK(counted(1) == 0);
+  need(f.cuMemFree_v2(block));
+  CHECK(own_session::figures(Vendor::cuda, 1).managed == 0);
+}
+
+TEST_CASE("what a driver allocates on the host is the program's") {
+  Contexts contexts;
+  need(f.cuMemFree_v2(new_block()));
+  const auto heap = [] { return own_session::view().totals(Space::heap); };
+  const std::size_t malloced = mallinfo2().uordblks;
+  const auto before = heap();
+  constexpr int kCalls = 1000;
+  for (int i = 0; i < kCalls; ++i) f.cuMemFree_v2(new_block());
+  const auto after = heap();
+  CHECK(after.allocated_count >= before.allocated_count + 2 * kCalls);
+  CHECK(after.live_bytes == before.live_bytes);
+  CHECK(mallinfo2().uordblks == malloced);
+}
+
+TEST_CASE("a fork's child has nothing of its parent's memory there, and asks the driver nothing") {
+  Contexts contexts;
+  const CUdeviceptr block = new_block();
+  const pid_t child = fork();
+  if (child == 0) {
+    std::vector<char> enough(4 << 20, 1);  // for a session of its own
+    const unsigned long before = g_calls("cuMemGetInfo_v2") + g_calls("cuCtxGetCurrent");
+    CUdeviceptr mine = 0;
+    const bool refused = f.cuMemAlloc_v2(&mine, kBytes) == kNotInitialized;
+    const bool asked = g_calls("cuMemGetInfo_v2") + g_calls("cuCtxGetCurrent") != before;
+    own_session::reopen();
+    const bool nothing = own_session::view().header().pid == getpid() && live() == 0 &&
+                         own_session::held(kMain).bytes == 0 &&
+                         own_session::view().count(session::TableId::device_blocks) <= 1;
+    _exit(enough[1] == 1 && refused && !asked && nothing ? 0 : 1);
+  }
+  int status = -1;
+  REQUIRE(waitpid(child, &status, 0) == child);
+  CHECK(status == 0);
+  CHECK(live() == kOne);
+  need(f.cuMemFree_v2(block));
+}
+
+TEST_CASE("eight threads: every block comes and goes once") {
+  Contexts contexts;
+  constexpr int kThreads = 8, kRounds = 2000, kKept = 4;
+  const auto before = own_session::view().totals(kMain);
+  std::vector<std::thread> threads;
+  std::vector<CUdeviceptr> kept(kThreads * kKept);
+  for (int t = 0; t < kThreads; ++t) {
+    threads.emplace_back([&, t] {
+      other.cuCtxSetCurrent(contexts.of[t % 2]);
+      for (int i = 0; i < kRounds; ++i) {
+        CUdeviceptr block = 0;
+        f.cuMemAlloc_v2(&block, 4096);
+        f.cuMemFree_v2(block);
+      }
+      for (int i = 0; i < kKept; ++i)
+        f.cuMemAlloc_v2(&kept[static_cast<std::size_t>(t * kKept + i)], 4096);
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  const auto after = own_session::view().totals(kMain);
+  CHECK(after.allocated_count - before.allocated_count == kThreads * (kRounds + kKept));
+  const std::uint64_t left = kThreads * kKept;
+  const own_session::Held blocks = own_session::blocks_of(kMain), held = own_session::held(kMain);
+  CHECK(blocks.count == left);
+  CHECK(held.count == left);
+  CHECK(blocks.bytes == left * 4096);
+  CHECK(held.bytes == left * 4096);
+  CHECK(counted(0) + counted(1) == static_cast<std::int64_t>(left * 4096));
+  for (const CUdeviceptr block : kept) need(f.cuMemFree_v2(block));
+  CHECK(own_session::view().header().dropped_events == 0);
+}
+
+}  // namespace oomrec::gpu_trial
