@@ -60,6 +60,11 @@ def workloads(build: Path, scratch: Path, quick: bool) -> list[Workload]:
         command = native("threads", str(count), size(1_000_000))
         return Workload(name, "threads", title, command, "ns", True, goals=bounds)
 
+    def devices(name: str, title: str, what: str, bounds: dict) -> Workload:
+        driver = str(build / "tests" / "fake_gpu" / "libcuda.so.1")
+        command = native("devices", driver, what, size(200_000))
+        return Workload(f"devices-{name}", "devices", title, command, "ns", True, goals=bounds)
+
     def python_pair(
         name: str, title: str, command: list[str], malloc: dict, own: dict, printed=False
     ):
@@ -85,6 +90,9 @@ def workloads(build: Path, scratch: Path, quick: bool) -> list[Workload]:
         threads(0, "one thread makes, another frees", {}),
         Workload("live-blocks", "live", "1 M live blocks, a random one replaced",
                  native("live_blocks", "1000000", size(1_000_000)), "ns", True),
+        devices("blocks", "cuMemAlloc and cuMemFree of a driver of no device", "blocks",
+                goals({"added": 1000}, {"added": 1000})),
+        devices("look-ups", "a look-up by dlsym", "look-ups", goals({"added": 20}, {"added": 20})),
         Workload("server", "server", "server, 200 threads", native("server", "200", size(200_000))),
         *python_pair("json", "JSON and objects", script("json_objects.py", size(50)),
                      goals({"ratio": 1.12, "added_mib": 6}, {"ratio": 1.65, "added_mib": 12}),

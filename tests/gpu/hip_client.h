@@ -19,6 +19,7 @@ extern Hip f;
 // What a client needs besides; the library does not wrap them.
 #define OTHER_HIP_FUNCTIONS(X)                                                               \
   X(hipSetDevice, (int device))                                                              \
+  X(hipGetLastError, ())                                                                     \
   X(hipCtxDestroy, (hipCtx_t context))                                                       \
   X(hipStreamDestroy, (hipStream_t stream))                                                  \
   X(hipStreamBeginCapture, (hipStream_t stream, int mode))                                   \

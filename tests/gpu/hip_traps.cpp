@@ -57,6 +57,7 @@ TEST_CASE("nothing is given for nothing, and NULL is freed") {
   CHECK(block == nullptr);
   need(f.hipFree(block));
   CHECK(f.hipMalloc(nullptr, kBytes) == 1);
+  CHECK(other.hipGetLastError() == 1);  // until then the runtime is asked nothing
   CHECK(own_session::new_events().empty());
 }
 

@@ -170,6 +170,70 @@ TEST_CASE("an event says when it was and whose, whatever is between it and its s
   CHECK(stamps >= 3);
 }
 
+namespace {
+
+// What a ring tells of GPUs' events: size and whereabouts of each, where both are known.
+struct Told {
+  u64 address, bytes;
+  u32 device;
+  bool operator==(const Told&) const = default;
+};
+std::vector<Told> told_of_gpus(const View& view, const Lane& lane) {
+  std::vector<Told> told;
+  Event event;
+  for (u64 number = 0; number < lane.ring_next; ++number) {
+    if (!view.event(lane, number, event) || event.is_stamp()) continue;
+    CHECK(event.api == Api::cuMemAlloc);
+    CHECK(event.space == Space::cuda);
+    told.push_back({event.address, event.bytes, event.device});
+  }
+  return told;
+}
+
+}  // namespace
+
+TEST_CASE("an event of a GPU: its size and its whereabouts, whatever is between them") {
+  SessionImage image;
+  const u32 lane_number = image.lane(65536);
+  RingWriter ring;
+  Lane& lane = image.at<Lane>(lane_number);
+  ring.use(lane, reinterpret_cast<Slot*>(image.data() + lane.ring_offset));
+  std::vector<Told> expected;
+  for (u32 i = 0; i < 10'000; ++i) {  // stamps of all kinds fall on every place
+    expected.push_back({u64{0x7fff'0000'0000} + i, i % 3 == 0 ? (u64{1} << 35) + i : i, i % 70});
+    ring.append_elsewhere(i / 7, 5, EventKind::allocate,
+                          packed_place(Api::cuMemAlloc, Space::cuda, expected[i].device),
+                          expected[i].address, expected[i].bytes, i);
+  }
+  CHECK(told_of_gpus(image.view(), lane) == expected);
+}
+
+TEST_CASE("a writer killed anywhere in an event of a GPU costs no other event") {
+  constexpr u64 kTiB = u64{1} << 40;
+  const std::vector<Told> expected{{0x1000, kTiB, 1}, {0x2000, kTiB + 1, 2}, {0x3000, kTiB + 2, 3}};
+  for (u64 torn = 0; torn < 10; ++torn) {
+    CAPTURE(torn);
+    SessionImage image;
+    const u32 lane_number = image.lane(64);
+    RingWriter ring;
+    Lane& lane = image.at<Lane>(lane_number);
+    ring.use(lane, reinterpret_cast<Slot*>(image.data() + lane.ring_offset));
+    for (const Told& one : expected) {
+      ring.append_elsewhere(7, 5, EventKind::allocate,
+                            packed_place(Api::cuMemAlloc, Space::cuda, one.device), one.address,
+                            one.bytes, 1);
+    }
+    const u64 event = torn == 0 ? 3 : (torn - 1) / 3;  // 0 is the stamp, then three slots each
+    std::vector<Told> left = expected;
+    if (event < left.size())
+      left.erase(left.begin() + static_cast<std::ptrdiff_t>(event));
+    else
+      left.clear();  // nobody knows when they were
+    image.slot(lane_number, torn).first = 0;
+    CHECK(told_of_gpus(image.view(), lane) == left);
+  }
+}
+
 TEST_CASE("a slot of a live block that is being changed reads as free") {
   SessionImage image;
   image.add<LiveBlock>([](LiveBlock& block) {
