@@ -30,7 +30,9 @@ def check_gpu(plain, build_dir):
             "TMPDIR": plain.directory,
             **env,
         }
-        return plain(sys.executable, SOURCE / "scripts" / "check-gpu", build, *words, env=env, timeout=300)
+        return plain(
+            sys.executable, SOURCE / "scripts" / "check-gpu", build, *words, env=env, timeout=300
+        )
 
     return run
 
