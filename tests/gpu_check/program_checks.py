@@ -159,6 +159,7 @@ def torch_profiler(lab: Lab, machine: dict) -> str:
     """torch.profiler sees as many events of memory as without the recorder."""
     needs(lab, "torch")
     plain = lab.must("with_torch.py", "profile", recorded=False).facts()
+    expect(plain["events"], "torch.profiler tells of no memory, even without the recorder")
     expect_equal("memory events", lab.must("with_torch.py", "profile").facts(), plain)
     return f"{plain['events']} events of memory"
 

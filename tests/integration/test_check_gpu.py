@@ -82,6 +82,12 @@ def test_a_recorder_that_sees_nothing_fails(check_gpu, build_dir, tmp_path):
     assert set(found["PASS"]) == passed and len(found["FAIL"]) >= 12, str(run)
 
 
+@pytest.mark.needs_gpu
+def test_all_holds_on_this_machines_devices(plain, build_dir):
+    run = plain(sys.executable, SOURCE / "scripts" / "check-gpu", build_dir, timeout=400)
+    assert run.exit_code == 0, str(run)
+
+
 def test_without_anything_built_it_says_so(check_gpu, tmp_path):
     run = check_gpu(build=tmp_path)
     assert run.exit_code == 2

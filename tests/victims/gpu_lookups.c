@@ -238,14 +238,14 @@ static void resolver(void) {
 }
 
 /* Names that begin as a driver's do, and are not: found where they are, in this program. */
-#define OTHERS(X)                                                                            \
-  X(curl_easy_init)                                                                          \
-  X(cudnnCreate)                                                                             \
-  X(cublasCreate_v2)                                                                         \
-  X(cudaMalloc)                                                                              \
-  X(cufftPlan1d)                                                                             \
-  X(cuda_x) X(cu) X(hip) X(hipblasCreate) X(hiprtcCreateProgram) X(hip_x) X(cuNotInAnyTable) \
-      X(hipNotInAny)
+#define OTHERS(X)    \
+  X(curl_easy_init)  \
+  X(cudnnCreate)     \
+  X(cublasCreate_v2) \
+  X(cudaMalloc)      \
+  X(cufftPlan1d)     \
+  X(cuda_x)          \
+  X(cu) X(hip) X(hipblasCreate) X(hiprtcCreateProgram) X(hip_x) X(cuNotInAnyTable) X(hipNotInAny)
 #define X(name) \
   __attribute__((visibility("default"))) int name(void) { return 1; }
 OTHERS(X)
