@@ -116,7 +116,8 @@ std::string_view error_name(int error) noexcept {
 std::string_view error_name(Space space, int error) noexcept {
   constexpr int kOutOfMemory = 2;  // of both vendors
   if (!is_device_space(space)) return error_name(error);
-  if (space == Space::torch || error != kOutOfMemory) return {};
+  if (space == Space::torch) return "torch.OutOfMemoryError";
+  if (error != kOutOfMemory) return {};
   return space < Space::hip ? "CUDA_ERROR_OUT_OF_MEMORY" : "hipErrorOutOfMemory";
 }
 

@@ -38,8 +38,8 @@ UtcTime utc_time(std::uint64_t realtime_ns) noexcept;
 
 // "ENOMEM"; "" for a number that has no name here.
 std::string_view error_name(int error) noexcept;
-// The same of a request of that space, which a GPU's driver answers with a code of its own:
-// "CUDA_ERROR_OUT_OF_MEMORY".
+// The same of a request of that space, which a GPU's driver answers with a code of its own, and
+// PyTorch with an exception: "CUDA_ERROR_OUT_OF_MEMORY", "torch.OutOfMemoryError".
 std::string_view error_name(Space, int error) noexcept;
 // "No space left on device", for the few a directory can have; else the name.
 std::string_view error_words(int error) noexcept;

@@ -151,7 +151,7 @@ void explain_device_refusal(Verdict& verdict, const session::View& view,
     explain_full_device(verdict, summary, failure);
   }
   const std::string_view error = error_name(space, failure.error);
-  if (!error.empty())
+  if (!error.empty() && space != Space::torch)
     add_line(verdict, [&](Text& line) { line.add("the call's result was ").add(error); });
   if (at.device != 0) {
     add_limit(verdict, failure);

@@ -104,7 +104,9 @@ TEST_CASE("another vendor's bundle has another name") {
 TEST_CASE("PyTorch's memory is where its device is") {
   Written session;
   session.refused().space = static_cast<std::uint8_t>(Space::torch);
-  CHECK(session.write().filename() == "oom_cuda_20261121_101502_001");
+  const auto path = session.write();
+  CHECK(path.filename() == "oom_cuda_20261121_101502_001");
+  CHECK(Scratch::json(path / "metadata.json")["request"]["error"] == "torch.OutOfMemoryError");
   session.refused().device.device = 0;
   CHECK(session.write().filename() == "oom_cpu_20261121_101502_002");
 }
