@@ -135,6 +135,23 @@ TEST_CASE("large blocks, and those whose node is too large, have the hash") {
   CHECK(blocks_in_hash() == in_hash);
 }
 
+TEST_CASE("a tensor that begins where a small block does is another block") {
+  need(Mode::exact);
+  constexpr std::uint64_t kAddress = 0xb000'0000;
+  t_stack = 950;
+  allocate(kAddress, 700);
+  t_stack = 951;
+  allocate(live::torch_key(kAddress), 700, Space::torch);
+  REQUIRE(small_blocks().count(kAddress) == 1);
+  release(live::torch_key(kAddress), 700, Space::torch);
+  CHECK(small_blocks().count(kAddress) == 1);
+  CHECK(holder_of(951, Space::torch)->live_count == 0);
+  CHECK(holder_of(950, Space::heap)->live_count == 1);
+  release(kAddress, 700);
+  CHECK(small_blocks().count(kAddress) == 0);
+  CHECK(holders_agree());
+}
+
 TEST_CASE("a realloc that fails leaves the block as it was") {
   need(Mode::exact);
   t_stack = 5301;
