@@ -10,6 +10,7 @@
 #include <dlfcn.h>
 #include <link.h>
 
+#include <atomic>
 #include <initializer_list>
 
 #include "shim/gpu/ask_loader.h"
@@ -22,7 +23,7 @@ extern "C" void* dlvsym(void*, const char*, const char*) noexcept __attribute__(
 
 extern "C" {
 // What the program's look-ups would have met without us: the loader's, or another preload's.
-__attribute__((visibility("hidden"))) oomrec::shim::gpu::Dlsym oomrec_next_dlsym;
+__attribute__((visibility("hidden"))) std::atomic<oomrec::shim::gpu::Dlsym> oomrec_next_dlsym;
 
 // `answered` 0: the next function shall answer, entered by a jump.
 struct DlsymAnswer {
@@ -37,7 +38,8 @@ __attribute__((visibility("hidden"))) DlsymAnswer oomrec_dlsym_filter(void* libr
 namespace oomrec::shim::gpu {
 namespace {
 
-constinit Dlsym g_real = nullptr;
+constinit std::atomic<Dlsym> g_real{nullptr};
+static_assert(sizeof oomrec_next_dlsym == sizeof(Dlsym), "the jump reads it");
 constexpr DlsymAnswer kNotOurs{nullptr, 0};
 
 bool is_upper(char letter) noexcept { return letter >= 'A' && letter <= 'Z'; }
@@ -51,9 +53,12 @@ Driver* driver_of_name(const char* name) noexcept {
 
 // The first call may come before our constructor.
 Dlsym next_dlsym() noexcept {
-  if (oomrec_next_dlsym == nullptr)
-    oomrec_next_dlsym = reinterpret_cast<Dlsym>(real_dlsym()(RTLD_NEXT, "dlsym"));
-  return oomrec_next_dlsym;
+  Dlsym next = oomrec_next_dlsym.load(std::memory_order_relaxed);
+  if (next == nullptr) {
+    next = reinterpret_cast<Dlsym>(real_dlsym()(RTLD_NEXT, "dlsym"));
+    oomrec_next_dlsym.store(next, std::memory_order_relaxed);
+  }
+  return next;
 }
 
 const link_map* library_at(const void* address) noexcept {
@@ -131,11 +136,14 @@ class LookUpOf {
 }  // namespace
 
 Dlsym real_dlsym() noexcept {
-  for (const char* const version : {"GLIBC_2.34", "GLIBC_2.2.5", "GLIBC_2.17"}) {
-    if (g_real != nullptr) return g_real;
-    if (dlvsym != nullptr) g_real = reinterpret_cast<Dlsym>(::dlvsym(RTLD_NEXT, "dlsym", version));
-  }
-  return g_real != nullptr ? g_real : ::dlsym;  // another C library's: it does not see ours
+  if (const Dlsym known = g_real.load(std::memory_order_relaxed)) return known;
+  void* found = nullptr;
+  for (const char* const version : {"GLIBC_2.34", "GLIBC_2.2.5", "GLIBC_2.17"})
+    if (found == nullptr && dlvsym != nullptr) found = ::dlvsym(RTLD_NEXT, "dlsym", version);
+  // Another C library's is its own: it does not see ours.
+  const Dlsym real = found != nullptr ? reinterpret_cast<Dlsym>(found) : ::dlsym;
+  g_real.store(real, std::memory_order_relaxed);
+  return real;
 }
 
 }  // namespace oomrec::shim::gpu

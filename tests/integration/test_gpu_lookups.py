@@ -77,6 +77,18 @@ def test_a_driver_that_is_only_in_the_callers_own_scope(look_up, library, victim
     assert printed.count("liboomrec.so") == 2, str(run)
 
 
+def test_a_library_that_binds_to_its_own_first_passes_us_by(look_up, library, victim):
+    """RTLD_DEEPBIND: its dlsym is the loader's. What the program looks up itself is seen."""
+    env = {"LIBRARY": victim("gpu_plugin.so")}
+    without, _ = look_up("cuda", "by_deep_plugin", **env)
+    printed, run = look_up("cuda", "by_deep_plugin", library, **env)
+    assert as_driver(printed, "cuda") == without, str(run)
+    assert printed.splitlines()[:2] == [
+        "plugin, RTLD_DEFAULT: in libcuda.so.1",
+        "plugin, its handle: in liboomrec.so",
+    ], str(run)
+
+
 @pytest.mark.parametrize("vendor", DRIVERS)
 def test_a_driver_by_another_name(oomrec, look_up, library, fakes, tmp_path, vendor):
     """It is known by what the program was given."""
@@ -127,15 +139,19 @@ def test_a_weak_reference_meets_no_driver(plain, preload, victim):
 
 @pytest.mark.parametrize("way", ["next", "handle"])
 @pytest.mark.parametrize("first", [True, False])
-def test_beside_another_interposer_of_the_driver(oomrec, plain, library, victim, fakes, first, way):
-    """Both see every call, once; the other finds the next one by RTLD_NEXT, or in the library."""
-    other = victim("gpu_interposer.so")
+@pytest.mark.parametrize("name", ["gpu_interposer.so", "gpu_first_interposer.so"])
+def test_beside_another_interposer_of_the_driver(
+    oomrec, plain, library, victim, fakes, name, first, way
+):
+    """Both see every call, once; the other finds the next one by RTLD_NEXT, or in the library, and
+    its constructor may come before ours."""
+    other = victim(name)
     order = f"{library}:{other}" if first else f"{other}:{library}"
     env = {"LD_LIBRARY_PATH": fakes, "INTERPOSER": way}
     without = plain(victim("gpu_linked"), env={**env, "LD_PRELOAD": other})
     assert "the interposer saw 5\n" in without.stdout, str(without)
     run = plain(victim("gpu_linked"), env={**env, "LD_PRELOAD": order})
-    ours = run.stdout.replace("liboomrec.so", "gpu_interposer.so")
+    ours = run.stdout.replace("liboomrec.so", name)
     assert (ours, run.exit_code) == (without.stdout, 0), str(run)
     assert oomrec.json("show", run.only_bundle())["spaces"]["cuda"]["live_count"] == 5
 

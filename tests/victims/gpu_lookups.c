@@ -131,14 +131,16 @@ static void renamed(void) {
 }
 
 /* A library that is opened for itself alone, and has brought the driver along. */
-static void by_plugin(void) {
+static void look_by_plugin(int mode) {
   typedef void* (*Look)(const char*);
-  void* const plugin = dlopen(getenv("LIBRARY"), RTLD_NOW | RTLD_LOCAL);
+  void* const plugin = dlopen(getenv("LIBRARY"), RTLD_NOW | RTLD_LOCAL | mode);
   if (plugin == NULL) exit(2);
   tell("plugin, RTLD_DEFAULT", ((Look)symbol(plugin, "look_by_default"))(driver->allocate));
   tell("plugin, its handle", dlsym(plugin, driver->allocate));
   tell("RTLD_DEFAULT", dlsym(RTLD_DEFAULT, driver->allocate));
 }
+static void by_plugin(void) { look_by_plugin(0); }
+static void by_deep_plugin(void) { look_by_plugin(RTLD_DEEPBIND); }
 
 enum { kThreads = 16, kRounds = 200 };
 static void* found_by_threads[kThreads][2];
@@ -266,7 +268,8 @@ static void other_names(void) {
   X(global)          \
   X(deepbind)        \
   X(other_namespace) \
-  X(reopened) X(renamed) X(by_plugin) X(threads) X(in_signal) X(resolver) X(other_names)
+  X(reopened)        \
+  X(renamed) X(by_plugin) X(by_deep_plugin) X(threads) X(in_signal) X(resolver) X(other_names)
 
 int main(int argc, char** argv) {
   if (argc != 3) return 2;
