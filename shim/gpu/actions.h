@@ -470,6 +470,7 @@ struct ContextEnd {
   explicit ContextEnd(Context ended) noexcept : context(key_of(ended)) {}
   std::uint64_t context;
   void done(InHook hook, const Call& call) const noexcept {
+    note_context({-1, context});  // another may get its handle
     recorder::on_context_end(hook, call.api, call.vendor, context);
   }
 };

@@ -39,9 +39,11 @@ class Relaxed {
 gpu::Site site() noexcept {
   CUcontext context = nullptr;
   CUdevice device = -1;
-  if (!ask_cuCtxGetCurrent(&context) || context == nullptr || !ask_cuCtxGetDevice(&device))
-    return {};
-  return {device, reinterpret_cast<std::uint64_t>(context)};
+  if (!ask_cuCtxGetCurrent(&context) || context == nullptr) return {};
+  const auto current = reinterpret_cast<std::uint64_t>(context);
+  device = gpu::ordinal_of_context(current);
+  if (device < 0 && !ask_cuCtxGetDevice(&device)) return {};
+  return {device, current};
 }
 
 // Only the current context's device can be asked for; a stream of another context belongs nowhere.

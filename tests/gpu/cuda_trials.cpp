@@ -1,4 +1,4 @@
-// Each function of CUDA's table, once: contexts, blocks, pools, arrays, memory of others.
+// Each function of CUDA's table, once: contexts, blocks, pools, arrays.
 #include "tests/gpu/cuda_trials.h"
 
 namespace oomrec::gpu_trial {
