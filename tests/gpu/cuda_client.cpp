@@ -33,7 +33,7 @@ void ask(const char* name, const char* base, Function& to) {
                                12020, 12030, 12040, 12050, 13000, 13010, 13020};
   const auto wanted = reinterpret_cast<void*>(to);
   for (const int version : kVersions) {
-    for (const cuuint64_t flags : {0, 2}) {
+    for (const cuuint64_t flags : {0u, 2u}) {
       void* found = nullptr;
       int status = -1;
       REQUIRE(f.cuGetProcAddress_v2(base, &found, version, flags, &status) == 0);

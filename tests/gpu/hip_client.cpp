@@ -29,7 +29,7 @@ constexpr Row kRows[] = {
 template <class Function>
 void ask(const char* name, const char* base, Function& to) {
   const auto wanted = reinterpret_cast<void*>(to);
-  for (const std::uint64_t flags : {0, 2}) {
+  for (const std::uint64_t flags : {0u, 2u}) {
     void* found = nullptr;
     int status = -1;
     REQUIRE(f.hipGetProcAddress(base, &found, 60300000, flags, &status) == 0);
