@@ -5,7 +5,10 @@
 #include <filesystem>
 #include <optional>
 
+#include "tools/bundles/bundles.h"
+#include "tools/bundles/outcome.h"
 #include "tools/commands.h"
+#include "tools/gpus/company.h"
 #include "tools/large_stack.h"
 #include "tools/launch/aftermath.h"
 #include "tools/launch/brink.h"
@@ -30,6 +33,13 @@ Ended run_it(const RunOptions& options, const std::string& path, const Settings&
   return run_program(path, options.program(), settings, watch, [&] { return cgroup->enter(); });
 }
 
+// Whatever goes wrong, the program goes on.
+void tell_company_on_gpus(const Options& options, std::uint64_t start_ns) noexcept try {
+  tell_gpu_processes(dump_directories(options.dump_dir), start_ns);
+} catch (const std::exception& error) {
+  remark(error.what());
+}
+
 }  // namespace
 
 int run_command(const Words& words) {
@@ -51,7 +61,11 @@ int run_command(const Words& words) {
   }
   const Settings settings = recording_settings(options);
   Watch watch;
+  const std::uint64_t start_ns = realtime_now_ns();
+  const auto look_at_gpus = [&] { tell_company_on_gpus(options.in_force(), start_ns); };
+  watch.also(look_at_gpus);
   const Ended ended = run_it(options, path, settings, group, &watch);
+  look_at_gpus();
   const Watched watched = watch.ended(ended.wait_status);
   on_large_stack([&] {
     tell_the_end(ended, watched, {path, options.program(), settings, options.in_force()});

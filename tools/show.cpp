@@ -5,11 +5,13 @@
 #include <algorithm>
 #include <cstring>
 
+#include "recorder/bundle/text.h"
 #include "tools/analysis/devices.h"
 #include "tools/analysis/stacks.h"
 #include "tools/bundles/options.h"
 #include "tools/bundles/source.h"
 #include "tools/commands.h"
+#include "tools/gpus/company.h"
 #include "tools/print/company.h"
 #include "tools/print/crash.h"
 #include "tools/print/devices.h"
@@ -53,11 +55,18 @@ struct Refused {
     thread.name[sizeof thread.name - 1] = '\0';
   }
 
+  // Empty: PyTorch's allocator gave up, which has no code.
   std::string error() const {
-    const std::string of_driver = device_error_name(static_cast<Api>(failure.api), failure.error);
-    if (!of_driver.empty()) return of_driver;
+    const auto space = static_cast<Space>(failure.space);
+    if (is_device_space(space)) return driver_error(space);
     const char* name = strerrorname_np(failure.error);
     return name != nullptr ? name : std::to_string(failure.error);
+  }
+
+  std::string driver_error(Space space) const {
+    const std::string_view name = bundle::error_name(space, failure.error);
+    const bool unnamed = name.empty() && failure.error != 0;
+    return unnamed ? fmt::format("the driver's result {}", failure.error) : std::string{name};
   }
 };
 
@@ -125,9 +134,9 @@ class Page {
     }
     const session::Failure& failure = refused.failure;
     const std::string_view thread{refused.thread.name};
-    fmt::print("  {} ({} bytes) from {} {}: {}{}\n", size_text(failure.bytes),
+    fmt::print("  {} ({} bytes) from {} {}{}{}\n", size_text(failure.bytes),
                count_text(failure.bytes), name_of(static_cast<Api>(failure.api)),
-               where_text(failure), refused.error(),
+               where_text(failure), refused.error().empty() ? "" : ": " + refused.error(),
                source_.repeats() == 0
                    ? ""
                    : fmt::format(", {}", plural(source_.repeats(), "repeat", "repeats")));
@@ -188,7 +197,8 @@ class Page {
     const std::vector<DeviceFigures> devices = devices_of(*source_.recording, source_.failure());
     if (devices.empty()) return;
     heading("devices");
-    for (const DeviceFigures& device : devices) fmt::print("{}", device_text(device));
+    for (const DeviceFigures& device : devices)
+      fmt::print("{}{}", device_text(device), others_on_text(others_on(source_, device.uuid)));
     if (devices.size() < 2) return;
     Stacks stacks{*source_.recording, *source_.places};
     for (const DeviceFigures& device : devices) {
@@ -225,7 +235,7 @@ Json request_json(const Source& source) {
       {"size", failure.bytes},
       {"space", name_of(static_cast<Space>(failure.space))},
       {"device", text_or_null(device_label(*source.recording, failure.device.device))},
-      {"error", refused.error()},
+      {"error", text_or_null(refused.error())},
       {"repeats", source.repeats()},
       {"thread",
        {{"tid", refused.thread.tid != 0 ? Json(refused.thread.tid) : Json(nullptr)},
@@ -249,6 +259,7 @@ Json devices_json(const Source& source, std::size_t top) {
   Json rows = Json::array();
   for (const DeviceFigures& device : devices_of(*source.recording, source.failure())) {
     rows.push_back(device_json(device));
+    rows.back()["processes"] = others_on(source, device.uuid);
     rows.back()["holders"] =
         holders_json(group_on(source, device, stacks), stacks, *source.places, top);
   }

@@ -53,8 +53,8 @@ void list_kinds(bool json) {
 
 // Whatever is set for other runs: only what the kind needs is in force.
 void forget_settings() {
-  for (const char* variable : {"OOMREC_LIMIT", "OOMREC_LIMIT_AS", "OOMREC_FAIL", "OOMREC_ON_OOM",
-                               "OOMREC_ON_OOM_EXEC", "OOMREC_KERNEL_LOG"})
+  for (const char* variable : {"OOMREC_LIMIT", "OOMREC_LIMIT_AS", "OOMREC_LIMIT_GPU", "OOMREC_FAIL",
+                               "OOMREC_ON_OOM", "OOMREC_ON_OOM_EXEC", "OOMREC_KERNEL_LOG"})
     unsetenv(variable);
 }
 

@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include "tools/analysis/call_tree.h"
+#include "tools/analysis/devices.h"
 #include "tools/bundles/options.h"
 #include "tools/bundles/source.h"
 #include "tools/commands.h"
@@ -23,6 +24,7 @@ struct TreeOptions : ReadOptions {
   unsigned max_depth = 40;
   double min_percent = 1;
   std::string space = "all";
+  std::string device;  // empty: all, and what is on none
   std::string at = "end";
   bool top_down = false;
 };
@@ -48,8 +50,7 @@ class Page {
 
   void print() {
     fmt::print("{} in {}  {}, at the {}{}\n", terminal_.paint(Colour::bold, size_text(root_.bytes)),
-               plural(root_.count, "block", "blocks"),
-               options_.space == "all" ? "all spaces" : options_.space, options_.at,
+               plural(root_.count, "block", "blocks"), what_text(), options_.at,
                options_.top_down ? ", from the outermost caller in"
                                  : ", from who allocated out to the callers");
     print_children(root_, "");
@@ -69,6 +70,11 @@ class Page {
   }
 
  private:
+  std::string what_text() const {
+    if (!options_.device.empty()) return options_.device;
+    return options_.space == "all" ? "all spaces" : options_.space;
+  }
+
   // A chain of only children needs no deeper indent: it reads as a stack.
   void print_children(const TreeNode& node, const std::string& lead) {
     const double share_left_out = share_of(node.small_bytes);
@@ -117,6 +123,25 @@ class Page {
   bool cut_ = false;       // because of --max-depth
 };
 
+std::vector<HolderFigures> holders_in(const Recording& recording, const std::string& space) {
+  std::vector<HolderFigures> holders = recording.holders();
+  std::erase_if(holders, [&](const HolderFigures& holder) {
+    return space == "all" ? !adds_up(holder.space) : name_of(holder.space) != space;
+  });
+  return holders;
+}
+
+std::vector<HolderFigures> holders_on(const Recording& recording, const std::string& device) {
+  std::vector<std::string> there;
+  for (const DeviceFigures& figures : devices_of(recording, 0)) {
+    if (figures.label == device) return holders_on(recording, figures.entry);
+    there.push_back(figures.label);
+  }
+  throw Error{Exit::bad_input, fmt::format("{} is no device in it", printable(device)),
+              there.empty() ? "The program reached no GPU."
+                            : fmt::format("There are {}.", fmt::join(there, ", "))};
+}
+
 }  // namespace
 
 int tree_command(const Words& words) {
@@ -133,18 +158,25 @@ int tree_command(const Words& words) {
   arguments.option("--max-depth", "N", options.max_depth, "at most N frames deep (40)");
   arguments.option("--min-percent", "P", options.min_percent,
                    "leave out branches below P percent (1)");
-  arguments.choice("--space", "SPACE", options.space, spaces, "what to count");
+  arguments.choice("--space", "SPACE", options.space, spaces, "what to count; all: what adds up");
+  arguments.option("--device", "DEVICE", options.device,
+                   "only what is held on a GPU: cuda:0, hip:1 (no peak is kept of a device)");
   arguments.choice("--at", "WHEN", options.at, {"peak", "end"},
                    "what was held when the space was largest, or last");
   arguments.flag("--top-down", options.top_down, "from the outermost caller inwards");
   if (!arguments.parse(words)) return code(Exit::shown);
   allow_debuginfod(options.debuginfod);
 
+  if (!options.device.empty() && options.at == "peak") {
+    throw Error{Exit::bad_input, "no peak is kept of a device",
+                "Leave --at out, or name the space: --space cuda --at peak"};
+  }
+
   const Source source = open_source(options.bundle, options.cache());
-  std::vector<HolderFigures> holders = source.recording->holders();
-  std::erase_if(holders, [&](const HolderFigures& holder) {
-    return options.space != "all" && name_of(holder.space) != options.space;
-  });
+  const Recording& recording = *source.recording;
+  const std::vector<HolderFigures> holders = options.device.empty()
+                                                 ? holders_in(recording, options.space)
+                                                 : holders_on(recording, options.device);
   Stacks stacks{*source.recording, *source.places};
   const At at = options.at == "peak" ? At::peak : At::end;
   const TreeBounds bounds{options.max_depth, options.min_percent / 100, options.top_down};
@@ -152,6 +184,7 @@ int tree_command(const Words& words) {
   if (options.json) {
     print_json({{"schema_version", 1},
                 {"space", options.space},
+                {"device", text_or_null(options.device)},
                 {"at", options.at},
                 {"root", node_json(root, *source.places)}});
   } else {

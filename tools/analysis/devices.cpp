@@ -6,6 +6,7 @@
 #include <cstring>
 #include <unordered_map>
 
+#include "recorder/bundle/device_text.h"
 #include "tools/text.h"
 
 namespace oomrec::tools {
@@ -17,18 +18,16 @@ using session::DeviceKind;
 using session::TableId;
 
 std::string label_of(const Device& device) {
-  const bool is_hip = device.vendor == static_cast<std::uint8_t>(session::Vendor::hip);
-  return fmt::format("{}:{}", is_hip ? "hip" : "cuda", device.ordinal);
+  return fmt::format("{}:{}", bundle::vendor_word(device), device.ordinal);
 }
 
-std::string uuid_text(const session::u8 (&uuid)[16]) {
-  if (std::all_of(std::begin(uuid), std::end(uuid), [](auto byte) { return byte == 0; })) return {};
-  std::string text = "GPU";
-  for (std::size_t i = 0; i < std::size(uuid); ++i) {
-    const bool begins_group = i == 0 || i == 4 || i == 6 || i == 8 || i == 10;
-    text += fmt::format("{}{:02x}", begins_group ? "-" : "", uuid[i]);
-  }
-  return text;
+std::string uuid_of(const Device& device) {
+  constexpr session::u8 kNone[sizeof device.uuid] = {};
+  if (std::memcmp(device.uuid, kNone, sizeof kNone) == 0) return {};
+  char buffer[64];
+  bundle::Text text{buffer};
+  bundle::add_uuid(text, device);
+  return std::string{text.view()};
 }
 
 // The last moment that the recording knows of, by the session's clock.
@@ -45,9 +44,9 @@ DeviceFigures figures_of(const Device& device, std::uint32_t entry, std::uint64_
   DeviceFigures figures;
   figures.entry = entry;
   figures.label = label_of(device);
-  figures.vendor = static_cast<session::Vendor>(device.vendor);
+  figures.vendor = bundle::vendor_of(device);
   figures.ordinal = device.ordinal;
-  figures.uuid = uuid_text(device.uuid);
+  figures.uuid = uuid_of(device);
   figures.name = printable({device.name, strnlen(device.name, sizeof device.name)});
   figures.limit_bytes = device.limit_bytes;
   figures.held_bytes = device.counted_bytes();
@@ -80,9 +79,11 @@ double DeviceFigures::Torch::fragmentation_ratio() const {
 }
 
 std::uint64_t DeviceFigures::others_bytes() const {
-  if (!look || look->total_bytes < look->free_bytes) return 0;
-  const std::uint64_t used = look->total_bytes - look->free_bytes, own = held_bytes + managed_bytes;
-  return used > own ? used - own : 0;
+  session::DeviceEvidence seen{};
+  if (look) seen.free_bytes = look->free_bytes, seen.total_bytes = look->total_bytes;
+  seen.counted_bytes = held_bytes;
+  seen.managed_bytes = managed_bytes;
+  return bundle::used_by_others(seen);
 }
 
 std::vector<DeviceFigures> devices_of(const Recording& recording, std::uint32_t failure) {

@@ -45,10 +45,6 @@ struct DeviceFigures {
   std::uint64_t others_bytes() const;
 };
 
-// What a ratio of fragmentation is called: from so much on.
-inline constexpr double kFragmentationWarning = 0.3;
-inline constexpr double kFragmentationCritical = 0.5;
-
 // In the order in which the program met them. `failure`: entry in `failures`, 0: none.
 std::vector<DeviceFigures> devices_of(const Recording&, std::uint32_t failure);
 

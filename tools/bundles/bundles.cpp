@@ -46,7 +46,10 @@ std::uint64_t bytes_of(const fs::path& bundle) {
 
 std::vector<fs::path> dump_directories() {
   const char* named = std::getenv("OOMREC_DUMP_DIR");
-  const std::string text = named != nullptr && *named != '\0' ? named : "oom_dumps";
+  return dump_directories(named != nullptr && *named != '\0' ? named : "oom_dumps");
+}
+
+std::vector<fs::path> dump_directories(const std::string& text) {
   std::vector<fs::path> directories;
   glob_t found{};
   if (glob(glob_pattern(fs::absolute(text).string()).c_str(), 0, nullptr, &found) == 0) {

@@ -24,6 +24,7 @@ struct BundleSummary {
 // pattern, and stands for every directory it may have become and that is there; else the directory
 // may be yet to be made. Absolute.
 std::vector<std::filesystem::path> dump_directories();
+std::vector<std::filesystem::path> dump_directories(const std::string& variable);  // of this value
 
 // Bundles of these directories, the newest first. A directory without a manifest is none.
 std::vector<BundleSummary> bundles_in(const std::vector<std::filesystem::path>& directories);

@@ -48,6 +48,7 @@ bool Watch::rose_at_look() {
 void Watch::look() {
   if (rose_at_last_) alone_ = false;
   rose_at_last_ = rose_at_look();
+  if (also_) also_();
 }
 
 void Watch::passed_on(int signal, pid_t sender) {

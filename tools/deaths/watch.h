@@ -5,8 +5,10 @@
 #include <sys/types.h>
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "tools/deaths/counters.h"
@@ -35,6 +37,9 @@ class Watch {
   // Looks for the first time: before the program starts.
   Watch();
 
+  // What else is done at every look from now on.
+  void also(std::function<void()> look) { also_ = std::move(look); }
+
   void started(pid_t program) { program_ = program; }
   void look();
   void passed_on(int signal, pid_t sender);
@@ -52,6 +57,7 @@ class Watch {
     bool update(std::optional<std::uint64_t> now, std::uint64_t last_look_ns);  // true: it rose
   };
 
+  std::function<void()> also_;
   Watched watched_;
   Counter cgroup_, system_;
   std::optional<std::vector<pid_t>> processes_;

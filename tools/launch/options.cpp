@@ -17,6 +17,7 @@ namespace {
 constexpr const char* kExamples =
     "  oomrec run -- python train.py                  record; a bundle when memory runs out\n"
     "  oomrec run --limit 8G -- python train.py       refuse what goes beyond 8 GiB\n"
+    "  oomrec run --limit-gpu 20G -- python train.py  the same of a GPU's memory; 4G@1: of cuda:1\n"
     "  oomrec run --mode exact -- ./server            every event, not a sample\n"
     "  oomrec run --dump-dir /var/oom/%h -- ./server  where bundles go\n"
     "\n"

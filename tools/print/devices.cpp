@@ -2,12 +2,11 @@
 
 #include <fmt/format.h>
 
+#include "recorder/bundle/device_text.h"
 #include "tools/text.h"
 
 namespace oomrec::tools {
 namespace {
-
-constexpr int kOutOfMemory = 2;  // CUDA_ERROR_OUT_OF_MEMORY, hipErrorOutOfMemory
 
 std::string row(std::string_view name, const std::string& value, const std::string& detail = {}) {
   return fmt::format("    {:<33}{:>10}{}{}\n", name, value, detail.empty() ? "" : "  ", detail);
@@ -19,17 +18,12 @@ std::string held_detail(const DeviceFigures& device) {
                      size_text(device.pool_used_bytes));
 }
 
-std::string_view fragmentation_word(double ratio) {
-  if (ratio >= kFragmentationCritical) return "critical";
-  return ratio >= kFragmentationWarning ? "warning" : "";
-}
-
 std::string torch_text(const DeviceFigures::Torch& torch) {
   const double ratio = torch.fragmentation_ratio();
   std::string text = row("  of it PyTorch's tensors", size_text(torch.allocated_bytes),
                          fmt::format("inside {} reserved", size_text(torch.reserved_bytes)));
-  text +=
-      row("  fragmentation", fmt::format("{:.2f}", ratio), std::string{fragmentation_word(ratio)});
+  text += row("  fragmentation", fmt::format("{:.2f}", ratio),
+              std::string{bundle::fragmentation_word(static_cast<unsigned>(ratio * 100))});
   if (torch.largest_free_bytes)
     text += row("  largest free piece", size_text(*torch.largest_free_bytes));
   return text;
@@ -93,14 +87,6 @@ Json device_json(const DeviceFigures& device) {
       {"others_bytes", look ? Json(device.others_bytes()) : Json(nullptr)},
       {"torch", device.torch ? torch_json(*device.torch) : Json(nullptr)},
   };
-}
-
-std::string device_error_name(Api api, int result) {
-  if (api == Api::reportOutOfMemoryToProfiler) return "torch.OutOfMemoryError";
-  if (api <= Api::before_cuda) return {};
-  const bool is_hip = api > Api::before_hip;
-  if (result == kOutOfMemory) return is_hip ? "hipErrorOutOfMemory" : "CUDA_ERROR_OUT_OF_MEMORY";
-  return fmt::format("{} error {}", is_hip ? "HIP" : "CUDA", result);
 }
 
 }  // namespace oomrec::tools

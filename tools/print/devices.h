@@ -15,8 +15,4 @@ std::string device_text(const DeviceFigures&);
 // Without what its holders are.
 Json device_json(const DeviceFigures&);
 
-// "CUDA_ERROR_OUT_OF_MEMORY": a result of one of a driver's functions, or of PyTorch's allocator,
-// by the name that its own headers give it. Empty: `api` is no such function.
-std::string device_error_name(Api api, int result);
-
 }  // namespace oomrec::tools

@@ -13,6 +13,7 @@
 #include <sstream>
 
 #include "tools/simulate/deaths.h"
+#include "tools/simulate/devices.h"
 
 namespace oomrec::tools {
 namespace {
@@ -114,6 +115,15 @@ const std::vector<SimulatedKind>& simulated_kinds() {
       {thread_creation_failed, "starts a thread beyond RLIMIT_NPROC", {}, start_forbidden_thread},
       {fork_failed, "forks beyond RLIMIT_NPROC", {}, fork_though_forbidden},
       {mapping_failed, "moves the break against a mapping", {}, block_the_break},
+      {device_out_of_memory, "fills a GPU of 1 GiB (which is simulated, too)", {}, fill_device},
+      {device_limit,
+       "allocates beyond --limit-gpu 512M (on the same)",
+       {"--limit-gpu", "512M"},
+       fill_device},
+      {device_fragmentation,
+       "asks a pool for more than any free piece (on the same)",
+       {},
+       fragment_device},
       {null_dereference, "uses the NULL of a refused malloc", {}, use_null},
       {uncaught_bad_alloc, "catches no std::bad_alloc", {}, leave_bad_alloc_uncaught},
       {crash_after_refusal, "calls abort() after a refusal", {}, give_up_after_refusal},

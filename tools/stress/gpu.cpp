@@ -3,8 +3,8 @@
 #include <dlfcn.h>
 #include <fmt/format.h>
 
+#include "recorder/bundle/text.h"
 #include "tools/error.h"
-#include "tools/print/devices.h"
 
 namespace oomrec::tools {
 namespace {
@@ -77,12 +77,14 @@ Allocate* open_hip(int ordinal) {
 
 Gpu::Gpu(Space space, unsigned ordinal)
     : allocate_((space == Space::hip ? open_hip : open_cuda)(static_cast<int>(ordinal))),
-      api_(space == Space::hip ? Api::hipMalloc : Api::cuMemAlloc) {}
+      space_(space) {}
 
 std::string Gpu::allocate(std::uint64_t bytes) const {
   void* block = nullptr;
   const int result = allocate_(&block, bytes);
-  return result == 0 ? std::string{} : device_error_name(api_, result);
+  if (result == 0) return {};
+  const std::string_view name = bundle::error_name(space_, result);
+  return name.empty() ? fmt::format("the driver's result was {}", result) : std::string{name};
 }
 
 }  // namespace oomrec::tools

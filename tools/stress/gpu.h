@@ -19,7 +19,7 @@ class Gpu {
 
  private:
   int (*allocate_)(void** block, std::size_t bytes);
-  Api api_;
+  Space space_;
 };
 
 }  // namespace oomrec::tools

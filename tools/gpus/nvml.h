@@ -1,0 +1,31 @@
+// Who uses the machine's NVIDIA GPUs, as NVML tells it: seen from outside of every process.
+//
+// NVML is opened by name for one look and closed again: it holds descriptors of the devices, so the
+// command alone asks it, never the recorded program.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace oomrec::tools {
+
+struct GpuProcess {
+  pid_t pid = 0;                       // as the machine counts, also from a container
+  std::string program;                 // empty: gone, or not to be seen from here
+  std::optional<std::uint64_t> bytes;  // nothing: NVML may not say
+};
+
+struct GpuLook {
+  std::string uuid;  // as of DeviceFigures
+  std::uint64_t used_bytes = 0, total_bytes = 0;
+  std::vector<GpuProcess> processes;  // who holds most first
+};
+
+// Empty where there is no NVML or no device.
+std::vector<GpuLook> look_at_gpus();
+
+}  // namespace oomrec::tools
