@@ -158,7 +158,7 @@ int tree_command(const Words& words) {
   arguments.option("--max-depth", "N", options.max_depth, "at most N frames deep (40)");
   arguments.option("--min-percent", "P", options.min_percent,
                    "leave out branches below P percent (1)");
-  arguments.choice("--space", "SPACE", options.space, spaces, "what to count; all: what adds up");
+  arguments.choice("--space", "SPACE", options.space, spaces, "what to count (all: what adds up)");
   arguments.option("--device", "DEVICE", options.device,
                    "only what is held on a GPU: cuda:0, hip:1 (no peak is kept of a device)");
   arguments.choice("--at", "WHEN", options.at, {"peak", "end"},

@@ -190,7 +190,7 @@ def test_why_no_device_can_be_filled(on_fakes, words, environment, what):
 def test_a_limit_that_is_not_understood(on_fakes, value):
     run = on_fakes("run", "--limit-gpu", value, "--", "true")
     what, advice = run.stderr.splitlines()
-    assert run.exit_code == 125 and "--limit-gpu" in what and "SIZE@DEVICE" in advice
+    assert run.exit_code == 125 and "--limit-gpu" in what and "8G@0,4G@1" in advice
 
 
 def test_limits_by_device(on_fakes, tmp_path):
