@@ -134,7 +134,7 @@ def test_refused_on_purpose(on_gpu, rule, api, exit_code):
     assert metadata["verdict"]["code"] == "injected"
     assert f"the rule {rule} of --fail" in metadata["verdict"]["evidence"][0]
     if api is None:
-        assert f"called {rule} and was refused" in metadata["verdict"]["summary"]
+        assert f"called {rule} on cuda:0 (Fake CUDA GPU) and was refused" in metadata["verdict"]["summary"]
     else:
         assert run.stdout == "refused 2 2\n"
 
