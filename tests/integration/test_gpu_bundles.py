@@ -67,7 +67,9 @@ def test_the_users_limit(on_gpu):
     assert metadata["verdict"]["code"] == "device_limit"
     assert metadata["limit"] == {"kind": "device", "bytes": 500 * MIB, "used": 2 * BATCH}
     assert metadata["request"]["error"] == "CUDA_ERROR_OUT_OF_MEMORY"
-    assert "oomrec: cuda:0 (Fake CUDA GPU): " in run.stderr  # how it is, whatever refused
+    # How the device is at that moment, whatever refused.
+    assert metadata["request"]["device_evidence"]["free_bytes"] == 1024 * MIB - 2 * BATCH
+    assert "oomrec: cuda:0 (Fake CUDA GPU): 624.0 MiB of 1.0 GiB were free" in run.stderr
 
 
 def test_another_vendors_device(on_gpu):
@@ -134,7 +136,7 @@ def test_refused_on_purpose(on_gpu, rule, api, exit_code):
     assert metadata["verdict"]["code"] == "injected"
     assert f"the rule {rule} of --fail" in metadata["verdict"]["evidence"][0]
     if api is None:
-        assert f"called {rule} on cuda:0 (Fake CUDA GPU) and was refused" in metadata["verdict"]["summary"]
+        assert f"called {rule} on cuda:0" in metadata["verdict"]["summary"]
     else:
         assert run.stdout == "refused 2 2\n"
 
