@@ -4,12 +4,10 @@
 // and what was picked is written out forwards. Running totals are reconstructed backwards from the
 // exact ones: in sampled mode, where most events are not recorded, they are near the truth, not on
 // it. The program's other threads go on: a slot that has been overwritten meanwhile is left out.
-//
-// The host has one account, each device one of its own. What PyTorch allocates lies inside what the
-// driver gave: where it told its totals they are `memory_allocated` and `memory_reserved`.
 #include <algorithm>
 #include <bit>
 
+#include "recorder/bundle/accounts.h"
 #include "recorder/bundle/device_text.h"
 #include "recorder/bundle/files.h"
 #include "recorder/bundle/text.h"
@@ -22,38 +20,9 @@ using session::Failure;
 using session::TableId;
 using session::View;
 
-constexpr std::size_t kMostDevices = 16;  // of more, the rest is in the account of none
-
-// Of the host, or of a device.
-struct Account {
-  std::int64_t given = 0;         // by the allocator, or the driver
-  std::int64_t inside = 0;        // of that by PyTorch
-  std::int64_t held_besides = 0;  // reserved, and given to nobody
-  bool divided = false;           // PyTorch tells what it gives
-
-  std::int64_t allocated() const noexcept {
-    return std::max<std::int64_t>(0, divided ? inside : given);
-  }
-  std::int64_t reserved() const noexcept { return std::max(allocated(), given + held_besides); }
-};
-
 // A refusal, in the words of its API.
 std::string_view result_of(const Failure& failure) noexcept {
   return error_name(static_cast<Space>(failure.space), failure.error);
-}
-
-std::int64_t change_of(const Event& event) noexcept {
-  if (is_address_space(event.space)) return 0;
-  switch (event.kind) {
-    case EventKind::allocate:
-    case EventKind::map:
-      return static_cast<std::int64_t>(event.bytes);
-    case EventKind::free:
-    case EventKind::unmap:
-      return -static_cast<std::int64_t>(event.bytes);
-    default:
-      return 0;
-  }
 }
 
 // An event's place, in one word that sorts by time: what a heap of lanes needs, and what was
@@ -84,9 +53,6 @@ class Events {
   bool load(std::uint32_t lane, std::uint64_t number, Event& event) noexcept;
   bool previous(std::uint32_t lane, std::uint64_t& number, Event& event) noexcept;
   bool listed(const Event& event) const noexcept;
-  void open_accounts() noexcept;
-  Account& account_of(Space space, std::uint32_t device) noexcept;
-  void book(const Event& event, std::int64_t sign) noexcept;
   void write_event(JsonWriter& json, const Event& event) noexcept;
   void write_refusal(JsonWriter& json) noexcept;
   void write_common(JsonWriter& json, std::uint64_t time_ns, std::string_view type, Space space,
@@ -98,8 +64,7 @@ class Events {
   Failure failure_{};
   std::uint32_t loaded_lane_ = 0;
   std::size_t picked_ = 0;
-  Account host_;                       // these are as after the event
-  Account devices_[kMostDevices + 1];  // [0]: of those that are not known, and tensors of the host
+  Accounts accounts_;  // after the event
 };
 
 bool Events::load(std::uint32_t lane, std::uint64_t number, Event& event) noexcept {
@@ -131,50 +96,6 @@ bool Events::previous(std::uint32_t lane, std::uint64_t& number, Event& event) n
   return false;
 }
 
-Account& Events::account_of(Space space, std::uint32_t device) noexcept {
-  if (is_on_host(space)) return host_;
-  return devices_[device <= kMostDevices ? device : 0];
-}
-
-void Events::book(const Event& event, std::int64_t sign) noexcept {
-  Account& account = account_of(event.space, event.device);
-  (event.space == Space::torch ? account.inside : account.given) += sign * change_of(event);
-}
-
-// As they are now. Cost: a pass over the lanes for each space.
-void Events::open_accounts() noexcept {
-  std::int64_t of_devices = 0, of_torch = view_.totals(Space::torch).live_bytes;
-  for (std::size_t i = 0; i < kSpaceCount; ++i) {
-    const auto space = static_cast<Space>(i);
-    const std::int64_t live = view_.totals(space).live_bytes;
-    if (is_on_host(space)) {
-      host_.given += live;
-    } else if (space != Space::torch && !is_address_space(space)) {
-      of_devices += live;
-    }
-  }
-  host_.held_besides = static_cast<std::int64_t>(
-      view_.header().spaces[static_cast<std::size_t>(Space::map)].reserved_bytes.load(
-          std::memory_order_relaxed));
-  const auto known = std::min<std::uint64_t>(view_.count(TableId::devices), kMostDevices + 1);
-  for (std::uint32_t i = 1; i < known; ++i) {
-    session::Device device;
-    if (!read_device(view_, i, device)) continue;
-    Account& account = devices_[i];
-    const std::int64_t in_pools = device.pool_used_bytes;
-    const auto by_pools = static_cast<std::int64_t>(device.pool_reserved_bytes.load());
-    account.given = device.block_bytes + in_pools + device.managed_bytes;
-    account.held_besides = std::max<std::int64_t>(0, by_pools - in_pools);
-    account.divided = device.torch_reserved_bytes != 0;
-    account.inside = static_cast<std::int64_t>(device.torch_allocated_bytes.load());
-    of_devices -= account.given;
-    of_torch -= account.inside;
-  }
-  devices_[0].given = of_devices;
-  devices_[0].inside = of_torch;
-  devices_[0].divided = of_devices <= 0;
-}
-
 void Events::pick() noexcept {
   // work.sort: the picked events from the front; from the back a heap of lanes by the time of their
   // newest event not yet picked, and behind it that event's number. Lanes beyond that are left out.
@@ -195,13 +116,13 @@ void Events::pick() noexcept {
       heap[heap_size++] = std::uint64_t{event.time_ms} << 32 | lane;
   }
   std::make_heap(heap, heap + heap_size);
-  open_accounts();
+  accounts_.open(view_);
 
   while (heap_size != 0 && picked_ < wanted) {
     std::pop_heap(heap, heap + heap_size);
     const auto lane = static_cast<std::uint32_t>(heap[heap_size - 1]);
     picked[picked_++] = pack(lane, numbers[lane]);
-    if (load(lane, numbers[lane], event)) book(event, -1);
+    if (load(lane, numbers[lane], event)) accounts_.take_back(event);
     if (previous(lane, numbers[lane], event)) {
       heap[heap_size - 1] = std::uint64_t{event.time_ms} << 32 | lane;
       std::push_heap(heap, heap + heap_size);
@@ -214,7 +135,7 @@ void Events::pick() noexcept {
 
 void Events::write_common(JsonWriter& json, std::uint64_t time_ns, std::string_view type,
                           Space space, std::uint32_t entry, std::int64_t change) noexcept {
-  const Account& account = account_of(space, entry);
+  const Account& account = accounts_.of(space, entry);
   session::Device device;
   const bool known = !is_on_host(space) && read_device(view_, entry, device);
   json.key("timestamp").fraction(realtime_of(view_, time_ns) / 1'000'000, 3);
@@ -238,7 +159,7 @@ void Events::write_event(JsonWriter& json, const Event& event) noexcept {
   const std::uint32_t device = failed ? failure.device.device : event.device;
   session::Thread thread{};
   view_.read(TableId::threads, event.thread, thread);
-  book(event, 1);
+  accounts_.book(event);
 
   json.begin_object(true);
   write_common(json, view_.header().start_monotonic_ns + std::uint64_t{event.time_ms} * 1'000'000,
