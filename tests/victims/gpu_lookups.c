@@ -240,14 +240,11 @@ static void resolver(void) {
 }
 
 /* Names that begin as a driver's do, and are not: found where they are, in this program. */
-#define OTHERS(X)    \
-  X(curl_easy_init)  \
-  X(cudnnCreate)     \
-  X(cublasCreate_v2) \
-  X(cudaMalloc)      \
-  X(cufftPlan1d)     \
-  X(cuda_x)          \
-  X(cu) X(hip) X(hipblasCreate) X(hiprtcCreateProgram) X(hip_x) X(cuNotInAnyTable) X(hipNotInAny)
+/* clang-format off */
+#define OTHERS(X) \
+  X(curl_easy_init) X(cudnnCreate) X(cublasCreate_v2) X(cudaMalloc) X(cufftPlan1d) X(cuda_x) X(cu) X(hip) \
+  X(hipblasCreate) X(hiprtcCreateProgram) X(hip_x) X(cuNotInAnyTable) X(hipNotInAny)
+/* clang-format on */
 #define X(name) \
   __attribute__((visibility("default"))) int name(void) { return 1; }
 OTHERS(X)
@@ -262,14 +259,11 @@ static void other_names(void) {
 #undef X
 }
 
-#define WAYS(X)      \
-  X(not_loaded)      \
-  X(local)           \
-  X(global)          \
-  X(deepbind)        \
-  X(other_namespace) \
-  X(reopened)        \
-  X(renamed) X(by_plugin) X(by_deep_plugin) X(threads) X(in_signal) X(resolver) X(other_names)
+/* clang-format off */
+#define WAYS(X) \
+  X(not_loaded) X(local) X(global) X(deepbind) X(other_namespace) X(reopened) X(renamed) X(by_plugin) \
+  X(by_deep_plugin) X(threads) X(in_signal) X(resolver) X(other_names)
+/* clang-format on */
 
 int main(int argc, char** argv) {
   if (argc != 3) return 2;
