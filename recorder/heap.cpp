@@ -168,7 +168,7 @@ void let_go_inherited(InHook hook, Space space, std::uint64_t usable_bytes) noex
 // may be nullptr.
 [[gnu::noinline]] void forget_block(InHook hook, ThreadState* thread, Space space, Api api,
                                     std::uint32_t device, Released& released) noexcept {
-  if (space != Space::heap || !remove_small(hook, thread, released)) remove(hook, released);
+  if (!remove_small(hook, thread, released)) remove(hook, released);
   if (released.usable_bytes == 0) released.usable_bytes = released.bytes;
   if (released.weight == 0) let_go_inherited(hook, space, released.usable_bytes);
   if (thread == nullptr || (released.weight == 0 && !exact())) return;

@@ -142,6 +142,8 @@ TEST_CASE("after refusals that did no harm, the one that does is told") {
   }
   CHECK(g_bundles.written == 1);
   CHECK(f.entry(0).repeats == 2);
+  recorder::tell_last_failure(kHook, 3);
+  CHECK(g_bundles.written == 1);
   f.refuse(kMiB);
   f.give_up(kMiB);
   CHECK(g_bundles.written == 2);
