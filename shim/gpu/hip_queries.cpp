@@ -63,9 +63,14 @@ class Relaxed {
 
 gpu::Site site_of(int device) noexcept { return {device, gpu::context_of_ordinal(device)}; }
 
+// Asked whatever the last error: it goes well wherever there is a device, and then it takes an
+// error away only where the call around it does so, too.
 gpu::Site site() noexcept {
   int device = -1;
-  return ask_hipGetDevice(&device) ? site_of(device) : gpu::Site{};
+  const bool asks = g_query_hipGetDevice.load(std::memory_order_acquire) != nullptr;
+  return asks && asked_driver().may_ask() && call(g_query_hipGetDevice, &device) == hipSuccess
+             ? site_of(device)
+             : gpu::Site{};
 }
 
 gpu::Site site_of_stream(void* stream) noexcept {
