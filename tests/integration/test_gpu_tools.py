@@ -7,6 +7,7 @@ import json
 from pathlib import Path
 
 import pytest
+from watching import Watch, wait_for
 
 SCHEMAS = Path(__file__).resolve().parent / "schemas"
 MIB = 1 << 20
@@ -106,6 +107,20 @@ def test_the_page_names_the_device_and_who_else_is_there(on_fakes, two_devices):
         (1, 300 * MIB),
         (2, None),
     ]
+
+
+def test_a_watcher_asks_who_else_is_on_the_device(on_fakes, preload, tmp_path):
+    script = tmp_path / "train.py"
+    script.write_text(TWO_DEVICES)
+    watch = Watch(on_fakes, FAKE_NVML="0:used=950M,pid=1/300M", MEMORY_PRESSURE_WATCH="/dev/null")
+    run = preload("python3", script, env=on_fakes.environment)
+    asked = run.only_bundle() / "gpu_processes.json"
+    wait_for(asked.exists)
+    watch.stop()
+    (first,) = (
+        row for row in on_fakes.json("show", run.only_bundle())["devices"] if row["ordinal"] == 0
+    )
+    assert [(row["pid"], row["bytes"]) for row in first["processes"]] == [(1, 300 * MIB)]
 
 
 def test_figures_of_drivers_are_in_the_statistics(on_fakes, two_devices):

@@ -1,7 +1,8 @@
 // Who else is on a recorded process' GPUs: a file of the bundle, gpu_processes.json.
 //
-// The process itself cannot know: NVML, which does, is asked by who watches it. `oomrec run` writes
-// the file as soon as it sees a bundle of a GPU; of a living process `oomrec show` asks itself.
+// The process itself cannot know: NVML, which does, is asked by who watches it. `oomrec run` and
+// `watch` write the file as soon as they see a bundle of a GPU; of a living process `oomrec show`
+// asks itself.
 #pragma once
 
 #include <filesystem>

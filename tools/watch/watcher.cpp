@@ -15,9 +15,11 @@
 #include "tools/analysis/recording.h"
 #include "tools/bundles/bundles.h"
 #include "tools/bundles/on_oom.h"
+#include "tools/bundles/outcome.h"
 #include "tools/bundles/writing.h"
 #include "tools/deaths/present.h"
 #include "tools/error.h"
+#include "tools/gpus/company.h"
 #include "tools/log.h"
 #include "tools/text.h"
 
@@ -50,6 +52,8 @@ Watcher::Watcher(std::vector<std::filesystem::path> dump_directories,
     : dump_directories_(std::move(dump_directories)),
       tell_(std::move(tell)),
       on_oom_exec_(std::move(on_oom_exec)),
+      began_ns_(realtime_now_ns()),
+      dumps_(dump_directories_.begin(), dump_directories_.end()),
       changes_(inotify_init1(IN_CLOEXEC | IN_NONBLOCK)) {}
 
 Watcher::~Watcher() {
@@ -57,7 +61,7 @@ Watcher::~Watcher() {
 }
 
 // Where the directory is yet to be made, its making is waited for.
-void Watcher::watch_for_recordings(const std::filesystem::path& directory) {
+void Watcher::watch_for_new(const std::filesystem::path& directory) {
   if (changes_ < 0) return;
   constexpr std::uint32_t kNew = IN_CREATE | IN_MOVED_TO;
   std::string awaited;  // in there: any file
@@ -89,7 +93,7 @@ bool Watcher::take_changes() {
 // Those that are new, and those that are gone. All that there were.
 std::vector<Session> Watcher::find() {
   for (const std::filesystem::path& directory : session_directories(dump_directories_))
-    watch_for_recordings(directory);
+    watch_for_new(directory);
   std::vector<Session> sessions = sessions_of(dump_directories_);
   std::erase_if(recorded_, [&](const auto& entry) {
     return std::none_of(sessions.begin(), sessions.end(),
@@ -98,14 +102,18 @@ std::vector<Session> Watcher::find() {
   for (const Session& session : sessions) {
     if (recorded_.contains(session.path)) continue;
     try {
-      Recorded recorded{
-          session, session.alive ? ProcessEnd::of(Recording{session.path}.header()) : ProcessEnd{}};
+      const Recording recording{session.path};
+      const session::Header& header = recording.header();
+      Recorded recorded{session, session.alive ? ProcessEnd::of(header) : ProcessEnd{}};
+      if (std::filesystem::path dumps = recording.text(header.dump_directory); !dumps.empty())
+        dumps_.insert(std::move(dumps));
       session.alive ? void(recorded_.emplace(session.path, std::move(recorded)))
                     : void(bury(recorded, {}));
     } catch (const Error&) {
       continue;  // removed by its own process meanwhile
     }
   }
+  for (const std::filesystem::path& directory : dumps_) watch_for_new(directory);
   return sessions;
 }
 
@@ -124,6 +132,7 @@ bool Watcher::has_begun_one() const {
 // `again`: how many more times soon, should one have begun.
 void Watcher::look(unsigned again) {
   find();
+  tell_company_on_gpus();
   looks_again_ = again != 0 && has_begun_one() ? again - 1 : 0;
   looks_at_ = Clock::now() + (looks_again_ != 0 ? kLookAgain : kLookForNew);
 }
@@ -199,6 +208,13 @@ void Watcher::warn_of_pressure() {
   written.bundle.empty() ? remark(written.problem)
                          : tell_(fmt::format("process {}: {}: {}", largest->session.pid,
                                              written.summary, printable(written.bundle.string())));
+}
+
+// In the bundles that came since we watch; NVML is asked only where there is one.
+void Watcher::tell_company_on_gpus() const try {
+  tell_gpu_processes({dumps_.begin(), dumps_.end()}, began_ns_);
+} catch (const std::exception& error) {
+  remark(error.what());
 }
 
 bool Watcher::awaits(pid_t process) const {

@@ -46,7 +46,7 @@ class Watcher {
     Clock::time_point warned{};  // never: the epoch
   };
 
-  void watch_for_recordings(const std::filesystem::path& directory);
+  void watch_for_new(const std::filesystem::path& directory);
   bool take_changes();
   std::vector<Session> find();
   bool has_begun_one() const;
@@ -54,6 +54,7 @@ class Watcher {
   unsigned bury(Recorded& dead, std::optional<int> wait_status);
   void bury_all(const std::vector<std::filesystem::path>& dead);
   void warn_of_pressure();
+  void tell_company_on_gpus() const;
   bool wait(int signals);
   bool awaits(pid_t process) const;
   std::optional<int> wait_status(const Recorded& dead);
@@ -61,9 +62,11 @@ class Watcher {
   const std::vector<std::filesystem::path> dump_directories_;
   const std::function<void(const std::string&)> tell_;
   const std::string on_oom_exec_;
+  const std::uint64_t began_ns_;  // since 1970
   PressureTrigger pressure_;
   std::optional<ExitEvents> exits_;  // where pidfds do not tell how a process ended
   std::map<std::filesystem::path, Recorded> recorded_;
+  std::set<std::filesystem::path> dumps_;         // where bundles are put
   Clock::time_point looked_for_largest_{};        // never: the epoch
   Clock::time_point looks_at_{};                  // for recordings that nothing told of
   unsigned looks_again_ = 0;                      // soon, for one that has just begun
