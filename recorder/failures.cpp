@@ -58,6 +58,7 @@ bool same_kind(const Failure& failure, const Refusal& refusal) noexcept {
   return failure.node == refusal.node &&
          failure.api == static_cast<std::uint16_t>(refusal.request.api) &&
          failure.space == static_cast<std::uint8_t>(refusal.request.space) &&
+         failure.device.device == refusal.request.device &&
          (failure.flags & kKinds) == (flags_of(refusal) & kKinds);
 }
 

@@ -76,6 +76,7 @@ static_assert(sizeof(LargestLine) <= sizeof Workspace::sort);
 // of what the driver gave, and is never compared with that.
 struct Compared {
   bool host, devices, torch;
+  std::uint32_t on_device;  // what lies on this one; 0: on any
 
   Compared(const View& view, const Cause& cause, const Verdict& verdict) noexcept {
     const Subject about = subject_of(view, cause, verdict);
@@ -86,6 +87,7 @@ struct Compared {
     host = asked || is_on_host(about.space);
     torch = !host && divided;
     devices = asked || (!host && !divided);
+    on_device = devices && !asked ? about.device : 0;
   }
   bool operator()(Space space) const noexcept {
     if (is_on_host(space)) return host;
@@ -93,17 +95,42 @@ struct Compared {
   }
 };
 
+// A holder may have blocks on several devices: what the candidates hold on this one. Cost: a pass
+// over the blocks of devices.
+void keep_on_device(const View& view, std::uint32_t device, std::span<LargestHolder> holders,
+                    std::span<std::uint64_t> blocks) noexcept {
+  for (LargestHolder& candidate : holders) candidate.live_bytes = 0;
+  session::DeviceBlock block{};
+  const std::uint64_t count = view.count(session::TableId::device_blocks);
+  for (std::uint64_t i = 1; i < count; ++i) {
+    if (!view.read(session::TableId::device_blocks, i, block) || block.key == 0 ||
+        block.device != device || (block.flags & session::kDeviceDormant) != 0)
+      continue;
+    const auto known = std::find_if(holders.begin(), holders.end(), [&](const auto& candidate) {
+      return candidate.holder == block.holder;
+    });
+    if (known == holders.end()) continue;
+    known->live_bytes += block.bytes;
+    ++blocks[static_cast<std::size_t>(known - holders.begin())];
+  }
+}
+
 // Null: nothing is held. Cost: a pass over `holders`, and a walk of each candidate's stack.
-template <class Wanted>
-const LineFigures* largest_line(const View& view, LargestLine& memory, Wanted&& wanted) noexcept {
+const LineFigures* largest_line(const View& view, LargestLine& memory,
+                                const Compared& wanted) noexcept {
   const std::size_t found = find_largest(view, memory.holders, wanted);
+  std::uint64_t blocks[kCandidates] = {};
+  if (wanted.on_device != 0)
+    keep_on_device(view, wanted.on_device, {memory.holders, found}, blocks);
   const LineFigures* largest = nullptr;
   std::size_t count = 0;
   session::Holder holder{};
   for (std::size_t i = 0; i < found; ++i) {
-    if (!view.holder(memory.holders[i].holder, holder)) continue;
+    if (memory.holders[i].live_bytes == 0 || !view.holder(memory.holders[i].holder, holder))
+      continue;
+    const std::uint64_t live_count = holder.live_count.load(std::memory_order_relaxed);
     const LineFigures figures{telling_frames(view, holder.node), memory.holders[i].live_bytes,
-                              holder.live_count.load(std::memory_order_relaxed), holder.space,
+                              wanted.on_device != 0 ? blocks[i] : live_count, holder.space,
                               (holder.flags & session::kHolderEstimated) != 0};
     LineFigures* const end = memory.lines + count;
     LineFigures* const line = std::find_if(memory.lines, end, [&](const LineFigures& known) {

@@ -45,8 +45,9 @@ bool fails_with_minus_one(const Failure& failure) noexcept {
 // The program used what the refused call returned as an address.
 bool is_null_dereference(const Crash& crash, const Failure& failure) noexcept {
   const std::uint64_t offset = crash.address + (fails_with_minus_one(failure) ? 1 : 0);
-  return is_signal(crash, SIGSEGV) && session::has_address(crash) &&
-         offset < std::min(crash.failure_bytes, kNearNull);
+  // A GPU's address is none that the host would use.
+  return is_on_host(static_cast<Space>(failure.space)) && is_signal(crash, SIGSEGV) &&
+         session::has_address(crash) && offset < std::min(crash.failure_bytes, kNearNull);
 }
 
 void add_signal(Text& text, const Crash& crash) noexcept {

@@ -60,7 +60,12 @@ void explain_full_device(Verdict& verdict, Text& summary, const Failure& failure
   verdict.code = VerdictCode::device_out_of_memory;
   if (static_cast<Space>(failure.space) == Space::torch) {
     summary.add("PyTorch gave up, but not because the driver refused; ");
-  } else if (at.total_bytes != 0 && failure.bytes > at.total_bytes) {
+  } else if (at.total_bytes != 0) {
+    verdict.limit = LimitKind::device;
+    verdict.limit_bytes = at.total_bytes;
+    verdict.limit_used_bytes = at.total_bytes - at.free_bytes;
+  }
+  if (verdict.limit == LimitKind::device && failure.bytes > at.total_bytes) {
     summary.add("that is more than the device has; ");
   }
   add_state(summary, at);

@@ -119,6 +119,7 @@ void on_device_look(InHook hook, std::uint32_t device, std::uint64_t free_bytes,
   Device& known = g_session.devices.at(device);
   known.free_bytes.store(free_bytes, std::memory_order_relaxed);
   known.total_bytes.store(total_bytes, std::memory_order_relaxed);
+  known.look_counted_bytes.store(known.counted_bytes(), std::memory_order_relaxed);
   known.look_ns.store(system::coarse_ns(), std::memory_order_release);
   note_look(device);
   watch_device(hook, device);
@@ -131,8 +132,8 @@ session::DeviceEvidence device_evidence(std::uint32_t device, std::uint64_t now_
   seen.device = device;
   if (const std::uint64_t look = known.look_ns; look != 0 && look <= now_ns)
     seen.look_age_ms = static_cast<std::uint32_t>((now_ns - look) / 1'000'000);
-  seen.free_bytes = known.free_bytes;
   seen.total_bytes = known.total_bytes;
+  seen.free_bytes = seen.total_bytes - known.used_bytes();
   seen.counted_bytes = known.counted_bytes();
   seen.limit_bytes = known.limit_bytes;
   seen.managed_bytes = Device::at_least_zero(known.managed_bytes);

@@ -42,6 +42,7 @@ struct Device {
   Atomic<u64> look_ns;        // when the driver was asked for the next two; 0: never
   Atomic<u64> free_bytes;
   Atomic<u64> total_bytes;
+  Atomic<u64> look_counted_bytes;  // counted_bytes() then
 
   // What --limit-gpu counts: physical memory, once.
   u64 counted_bytes() const noexcept {
@@ -49,10 +50,19 @@ struct Device {
     return at_least_zero(block_bytes) + (used > held ? used : held);
   }
 
+  // By all: as the driver told last, and what this process has taken or given back since.
+  u64 used_bytes() const noexcept {
+    const u64 total = total_bytes, free = free_bytes, then = look_counted_bytes;
+    const u64 told = total > free ? total - free : 0, now = counted_bytes();
+    const u64 gone = then > now ? then - now : 0;
+    const u64 used = now >= then ? told + (now - then) : told - (gone < told ? gone : told);
+    return used < total ? used : total;
+  }
+
   static u64 at_least_zero(i64 bytes) noexcept { return bytes < 0 ? 0 : static_cast<u64>(bytes); }
 };
 static_assert(offsetof(Device, limit_bytes) == 88 && offsetof(Device, look_ns) == 160 &&
-              sizeof(Device) == 184);
+              sizeof(Device) == 192);
 
 // What something of a GPU is known by: an address or a handle, in one of these.
 enum class DeviceKey : u8 {

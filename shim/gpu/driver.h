@@ -64,9 +64,16 @@ class Driver {
   // A library was closed: perhaps it was this one.
   void forget_if_closed() noexcept;
 
-  // After a fork: the driver is of no use to the child, and is asked nothing.
-  void stop_asking() noexcept { may_ask_.store(false, std::memory_order_relaxed); }
-  bool may_ask() const noexcept { return may_ask_.load(std::memory_order_relaxed); }
+  // After a fork: a driver that the parent has used is of no use to the child, and is asked
+  // nothing.
+  void stop_asking() noexcept {
+    if (asked_.load(std::memory_order_relaxed)) may_ask_.store(false, std::memory_order_relaxed);
+  }
+  // Before each question.
+  bool may_ask() noexcept {
+    asked_.store(true, std::memory_order_relaxed);
+    return may_ask_.load(std::memory_order_relaxed);
+  }
 
  private:
   void* find_next(std::size_t index, bool again) noexcept;
@@ -83,6 +90,7 @@ class Driver {
   const std::span<const Query> queries_;
   std::atomic<bool> found_{false};
   std::atomic<bool> may_ask_{true};
+  std::atomic<bool> asked_{false};
 };
 
 // A wrapper at work on this thread. Another library's interposer that stands behind it may look the

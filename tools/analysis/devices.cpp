@@ -57,7 +57,8 @@ DeviceFigures figures_of(const Device& device, std::uint32_t entry, std::uint64_
   figures.peak_bytes = std::max<std::uint64_t>(device.peak_bytes, figures.held_bytes);
   if (const std::uint64_t look_ns = device.look_ns; look_ns != 0) {
     const std::uint64_t age_ns = end_ns > look_ns ? end_ns - look_ns : 0;
-    figures.look = {age_ns / 1'000'000, device.free_bytes, device.total_bytes};
+    const std::uint64_t total = device.total_bytes;
+    figures.look = {age_ns / 1'000'000, total - std::min(total, device.used_bytes()), total};
   }
   if (device.torch_time_ns != 0)
     figures.torch = {device.torch_allocated_bytes, device.torch_reserved_bytes, {}};

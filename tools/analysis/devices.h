@@ -24,7 +24,8 @@ struct DeviceFigures {
   std::uint64_t managed_bytes = 0;  // in none of those: it moves between host and device
   std::uint64_t peak_bytes = 0;     // of held_bytes
 
-  // As the driver told last. It counts every process on the device.
+  // As the driver told last, and what this process has done since. It counts every process on the
+  // device.
   struct Look {
     std::uint64_t age_ms = 0;  // when the recording ends
     std::uint64_t free_bytes = 0, total_bytes = 0;
