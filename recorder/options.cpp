@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "recorder/limit/injection.h"
+#include "recorder/session/devices.h"
 
 namespace oomrec {
 namespace {
@@ -76,23 +77,57 @@ bool parse_action(std::string_view text, OomAction& action) noexcept {
   return true;
 }
 
-// visit(bytes, device) of each SIZE[@DEVICE] of a list; device kEveryDevice: none was named. False:
-// not understood.
-constexpr std::uint64_t kEveryDevice = ~std::uint64_t{0};
+// One of the list of --limit-gpu: SIZE, SIZE@1 or SIZE@cuda:1.
+struct DeviceSize {
+  static constexpr std::uint64_t kEvery = ~std::uint64_t{0};
+  std::uint64_t bytes = 0;
+  std::uint64_t vendor = kEvery;
+  std::uint64_t ordinal = kEvery;
+
+  bool is_of_the_same(const DeviceSize& other) const noexcept {
+    return vendor == other.vendor && ordinal == other.ordinal;
+  }
+};
+
+bool parse_device_size(std::string_view text, DeviceSize& item) noexcept {
+  constexpr std::string_view kVendors[session::kVendors] = {"cuda:", "hip:"};
+  const std::size_t at = text.find('@');
+  if (!parse_size(text.substr(0, at), item.bytes) || item.bytes == 0) return false;
+  if (at == text.npos) return true;
+  text.remove_prefix(at + 1);
+  for (std::uint64_t vendor = 0; vendor < session::kVendors; ++vendor) {
+    if (!text.starts_with(kVendors[vendor])) continue;
+    item.vendor = vendor;
+    text.remove_prefix(kVendors[vendor].size());
+    break;
+  }
+  return parse_count(text, item.ordinal);
+}
+
+// visit(DeviceSize) of each of a list. False: not understood.
 template <class Visit>
 bool for_each_device_size(std::string_view text, Visit visit) noexcept {
   for (bool more = true; more;) {
     const std::size_t comma = text.find(',');
-    const std::string_view item = text.substr(0, comma);
-    const std::size_t at = item.find('@');
-    std::uint64_t bytes = 0, device = kEveryDevice;
-    if (!parse_size(item.substr(0, at), bytes) || bytes == 0) return false;
-    if (at != item.npos && !parse_count(item.substr(at + 1), device)) return false;
-    visit(bytes, device);
+    DeviceSize item;
+    if (!parse_device_size(text.substr(0, comma), item)) return false;
+    visit(item);
     more = comma != text.npos;
     if (more) text.remove_prefix(comma + 1);
   }
   return true;
+}
+
+// Each device is named once: of two sizes of one device, none is meant more than the other.
+bool is_device_sizes(std::string_view text) noexcept {
+  bool again = false;
+  const bool understood = for_each_device_size(text, [&](const DeviceSize& one) noexcept {
+    unsigned named = 0;
+    for_each_device_size(
+        text, [&](const DeviceSize& other) noexcept { named += one.is_of_the_same(other); });
+    again = again || named > 1;
+  });
+  return understood && !again;
 }
 
 // One parser a type; the field's own type tells count from size only by name, so the row says it.
@@ -156,8 +191,7 @@ struct Parser<OptionType::rules> {
 template <>
 struct Parser<OptionType::device_sizes> {
   static bool parse(const char* text, const char*& value) noexcept {
-    const bool understood =
-        for_each_device_size(text, [](std::uint64_t, std::uint64_t) noexcept {});
+    const bool understood = is_device_sizes(text);
     if (understood) value = text;
     return understood;
   }
@@ -200,13 +234,20 @@ bool parse_size(std::string_view text, std::uint64_t& bytes) noexcept {
   return true;
 }
 
-std::uint64_t device_limit(std::string_view text, int ordinal) noexcept {
-  std::uint64_t named = 0, of_every = 0;
-  for_each_device_size(text, [&](std::uint64_t bytes, std::uint64_t device) noexcept {
-    if (device == kEveryDevice) of_every = bytes;
-    if (ordinal >= 0 && device == static_cast<std::uint64_t>(ordinal)) named = bytes;
+std::uint64_t device_limit(std::string_view text, session::Vendor vendor, int ordinal) noexcept {
+  std::uint64_t by_vendor = 0, by_number = 0, of_every = 0;
+  for_each_device_size(text, [&](const DeviceSize& item) noexcept {
+    if (item.ordinal == DeviceSize::kEvery) {
+      of_every = item.bytes;
+    } else if (ordinal < 0 || item.ordinal != static_cast<std::uint64_t>(ordinal)) {
+      return;
+    } else if (item.vendor == DeviceSize::kEvery) {
+      by_number = item.bytes;
+    } else if (item.vendor == static_cast<std::uint64_t>(vendor)) {
+      by_vendor = item.bytes;
+    }
   });
-  return named != 0 ? named : of_every;
+  return by_vendor != 0 ? by_vendor : by_number != 0 ? by_number : of_every;
 }
 
 Options read_options(const char* const* environment, OptionProblems& problems) noexcept {
@@ -239,7 +280,7 @@ std::string_view accepted_by(std::string_view variable) noexcept {
       "a command for sh",
       "continue, exit=N (N up to 255) or abort",
       "rules such as malloc:nth=1000, mmap:p=0.01,seed=7 or site=train.py:42 (docs/options.md)",
-      "a size such as 64M or 1.5G, or sizes with devices such as 8G@0,4G@1",
+      "a size such as 64M or 1.5G, or sizes with devices such as 8G@0,4G@1 or 8G@cuda:0,4G@hip:0",
   };
 #define X(field, name, type, fallback, help) \
   if (variable == #name) return kAccepted[static_cast<std::size_t>(OptionType::type)];

@@ -11,13 +11,17 @@
 
 namespace oomrec {
 
+namespace session {
+enum class Vendor : std::uint8_t;
+}
+
 // clang-format off
 //  flag              variable               type    default      help
 #define OOMREC_OPTIONS(X) \
   X(limit,            OOMREC_LIMIT,          size,   "",          "refuse allocations beyond SIZE (heap + writable anonymous mappings of one process)") \
   X(limit_as,         OOMREC_LIMIT_AS,       size,   "",          "set RLIMIT_AS to SIZE plus what the recorder itself maps; the kernel enforces it") \
   X(fail,             OOMREC_FAIL,           rules,  "",          "refuse chosen allocations, to see whether the program survives: malloc:nth=1000, mmap:p=0.01,seed=7, site=train.py:42, site=libfoo!function; several separated by ;") \
-  X(limit_gpu,        OOMREC_LIMIT_GPU,      device_sizes, "",       "device memory a process may allocate: SIZE, or SIZE@DEVICE[,SIZE@DEVICE...]; more is refused with the driver's own error") \
+  X(limit_gpu,        OOMREC_LIMIT_GPU,      device_sizes, "",       "device memory a process may allocate: SIZE, or SIZE@DEVICE[,SIZE@DEVICE...], with DEVICE a number, cuda:1 or hip:0; more is refused with the driver's own error") \
   X(mode,             OOMREC_MODE,           mode,   "sampled",   "sampled: every block >= 64 KiB and a sample below; exact: every event; off") \
   X(warn,             OOMREC_WARN,           percent,"95",        "write a bundle when memory reaches PERCENT of a limit that kills (a cgroup's), before the kill; where it is given, of --limit, RLIMIT_AS and GPUs as well; and when the program thrashes; 0: never") \
   X(dump_dir,         OOMREC_DUMP_DIR,       path,   "oom_dumps", "where bundles go; %p pid, %h host, %e program, %t time") \
@@ -84,9 +88,9 @@ struct Options {
 // Lower-case suffixes are accepted.
 bool parse_size(std::string_view text, std::uint64_t& bytes) noexcept;
 
-// What `text` of --limit-gpu says for device `ordinal`: the size that names it, else the one
-// without a device; 0: none.
-std::uint64_t device_limit(std::string_view text, int ordinal) noexcept;
+// What `text` of --limit-gpu says for a device: the size that names it with its vendor (cuda:1),
+// else its number alone, else the one without a device; 0: none.
+std::uint64_t device_limit(std::string_view text, session::Vendor vendor, int ordinal) noexcept;
 
 // Bad values; both texts are static or in the environment.
 struct OptionProblem {

@@ -127,6 +127,7 @@ void write_info(const char* path, const Options& options, const HeapState& heap,
     write_places(lines);
   }
   write_limit(lines, "soft_limit", options.limit, 0);
+  lines.fact("device_limit", word(options.limit_gpu[0] != '\0'), options.limit_gpu);
   write_rlimit(lines, "address_space_limit", RLIMIT_AS);
   write_rlimit(lines, "data_limit", RLIMIT_DATA);
   lines.fact("children", word(options.children), "");

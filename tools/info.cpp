@@ -84,6 +84,32 @@ std::vector<Directory> directories() {
           {"library", library_or_nothing(), "not found: set OOMREC_LIBRARY"}};
 }
 
+// Those that the environment asks the recorder for, and those of the system.
+std::vector<SystemLimit> limits() {
+  RunOptions options;
+  options.parse({"--", "info"});
+  const Options& asked = options.in_force();
+  std::vector<SystemLimit> limits;
+  if (asked.limit != 0) limits.push_back({"soft", asked.limit});
+  if (*asked.limit_gpu != '\0') {
+    for (const std::string_view item : split(asked.limit_gpu, ',')) {
+      const std::size_t at = item.find('@');
+      SystemLimit limit{"device", 0};
+      if (at != item.npos) limit.name += fmt::format(" {}", item.substr(at + 1));
+      if (parse_size(item.substr(0, at), limit.bytes)) limits.push_back(limit);
+    }
+  }
+  const std::vector<SystemLimit> of_system = limits_in_force();
+  limits.insert(limits.end(), of_system.begin(), of_system.end());
+  return limits;
+}
+
+// A size, or sizes by device as they were given.
+std::string limit_text(const std::string& text) {
+  std::uint64_t bytes = 0;
+  return parse_size(text, bytes) ? size_text(bytes) : printable(text);
+}
+
 void print_answer(const Answer& answer, const Terminal& terminal) {
   fmt::print("{:<12} {}\n", "program", printable(answer.program));
   if (!answer.recorded()) {
@@ -95,10 +121,9 @@ void print_answer(const Answer& answer, const Terminal& terminal) {
   for (const Fact& fact : answer.facts) {
     const std::string word = !fact.active ? "" : *fact.active ? "yes" : "no";
     const bool is_limit = fact.name.ends_with("_limit") && fact.active;
-    const std::string detail = !is_limit ? printable(fact.detail)
-                               : !*fact.active
-                                   ? "none"
-                                   : size_text(std::strtoull(fact.detail.c_str(), nullptr, 10));
+    const std::string detail = !is_limit       ? printable(fact.detail)
+                               : !*fact.active ? "none"
+                                               : limit_text(fact.detail);
     if (word.empty() && detail.empty()) continue;
     fmt::print("  {:<20} {:<4} {}\n", fact.name, word, clip(detail, kColumns - 28));
   }
@@ -160,12 +185,12 @@ int info_command(const Words& words) {
 
   tell_unknown_variables();
   const Answer answer = program.empty() ? Answer{} : ask(program);
-  const std::vector<SystemLimit> limits = limits_in_force();
+  const std::vector<SystemLimit> in_force = limits();
   if (json) {
-    print_json(answer_json(answer, limits));
+    print_json(answer_json(answer, in_force));
   } else {
     if (!answer.program.empty()) print_answer(answer, Terminal{STDOUT_FILENO});
-    print_surroundings(limits);
+    print_surroundings(in_force);
   }
   return code(answer.recorded() ? Exit::shown : Exit::nothing_found);
 }

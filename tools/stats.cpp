@@ -76,6 +76,18 @@ Json statistics_json(const Statistics& statistics, const Source& source, std::si
   };
 }
 
+// What the totals count and the table of sizes does not: drivers' calls are tallied by function.
+SpaceTotals of_gpus(const Recording& recording) {
+  SpaceTotals sum{};
+  for (const Space space : spaces_that_add_up()) {
+    if (!is_device_space(space)) continue;
+    const SpaceTotals totals = recording.totals(space);
+    sum.allocated_count += totals.allocated_count;
+    sum.allocated_bytes += totals.allocated_bytes;
+  }
+  return sum;
+}
+
 class Page {
  public:
   Page(const Statistics& statistics, const Source& source, std::size_t top)
@@ -122,6 +134,11 @@ class Page {
       fmt::print("  < {:>9}  {:>14}  {:>10}  {}\n", size_text(bucket.to), count_text(bucket.count),
                  size_text(bucket.bytes), terminal_.paint(Colour::green, bar));
     }
+    const SpaceTotals gpus = of_gpus(*source_.recording);
+    if (gpus.allocated_count == 0) return;
+    fmt::print("  {} of GPUs are not in it: {}\n",
+               plural(gpus.allocated_count, "allocation", "allocations"),
+               size_text(gpus.allocated_bytes));
   }
 
   void print_apis() const {

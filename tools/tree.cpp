@@ -137,9 +137,9 @@ std::vector<HolderFigures> holders_on(const Recording& recording, const std::str
     if (figures.label == device) return holders_on(recording, figures.entry);
     there.push_back(figures.label);
   }
-  throw Error{Exit::bad_input, fmt::format("{} is no device in it", printable(device)),
+  throw Error{Exit::bad_input, fmt::format("the recording knows no device {}", printable(device)),
               there.empty() ? "The program reached no GPU."
-                            : fmt::format("There are {}.", fmt::join(there, ", "))};
+                            : fmt::format("It knows {}.", fmt::join(there, ", "))};
 }
 
 }  // namespace
@@ -170,6 +170,14 @@ int tree_command(const Words& words) {
   if (!options.device.empty() && options.at == "peak") {
     throw Error{Exit::bad_input, "no peak is kept of a device",
                 "Leave --at out, or name the space: --space cuda --at peak"};
+  }
+
+  if (!options.device.empty() && options.space != "all" &&
+      !options.device.starts_with(options.space + ":")) {
+    throw Error{
+        Exit::bad_input,
+        fmt::format("nothing of the space {} is on {}", options.space, printable(options.device)),
+        "Leave one of --space and --device out."};
   }
 
   const Source source = open_source(options.bundle, options.cache());

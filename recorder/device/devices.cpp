@@ -95,7 +95,7 @@ std::uint32_t describe_device(InHook hook, const DeviceIdentity& identity) noexc
     device.ordinal = identity.ordinal;
     std::memcpy(device.uuid, identity.uuid, sizeof device.uuid);
     std::memcpy(device.name, identity.name, sizeof device.name);
-    device.limit_bytes = device_limit(g_state.options.limit_gpu, identity.ordinal);
+    device.limit_bytes = device_limit(g_state.options.limit_gpu, identity.vendor, identity.ordinal);
   });
   return entry;
 }

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from functools import partial
 from pathlib import Path
 
 from . import driver_checks, exports, program_checks
@@ -21,21 +22,19 @@ DRIVERS = {"cuda": "CUDA", "hip": "HIP"}
 class Report:
     """One line for each check, at once."""
 
-    def __init__(self, wanted: list[str]) -> None:
+    def __init__(self, lab: Lab) -> None:
         self.counts = dict.fromkeys(("PASS", "FAIL", "SKIP"), 0)
-        self._wanted = wanted
+        self._lab = lab
 
     def line(self, result: str, name: str, remark: str = "") -> None:
         if result in self.counts:
             self.counts[result] += 1
         print(f"{result}  {name}{': ' if remark else ''}{remark}", flush=True)
 
-    def check(self, name: str, call, *arguments) -> None:
-        if self._wanted and not any(words in name for words in self._wanted):
-            return
+    def check(self, name: str, call) -> None:
         started = time.monotonic()
         try:
-            result, remark = "PASS", call(*arguments)
+            result, remark = "PASS", self._within_time(call)
         except Skipped as reason:
             result, remark = "SKIP", str(reason)
         except Failed as reason:
@@ -44,6 +43,14 @@ class Report:
             result, remark = "FAIL", f"{type(error).__name__}: {error}"
         seconds = time.monotonic() - started
         self.line(result, name, f"{remark} ({seconds:.1f} s)" if seconds >= 1 else remark)
+
+    def _within_time(self, call) -> str:
+        self._lab.seconds()
+        try:
+            return call()
+        except subprocess.TimeoutExpired:
+            self._lab.seconds()  # its own time is out, or that of all checks
+            raise
 
     def info(self, text: str) -> None:
         self.line("INFO", text)
@@ -64,19 +71,22 @@ def describe(driver: str, machine: dict) -> None:
         print("  simulated devices: of a driver for tests, not of a GPU")
 
 
-def check_driver(report: Report, lab: Lab, driver: str, machine: dict) -> None:
+def checks_of(report: Report, lab: Lab, driver: str, machine: dict) -> dict:
+    """By name, what does each check."""
+
     def names() -> str:
         remark, lines = exports.compare(driver, machine["library"], machine["version"])
         for line in lines:
             report.info(f"{DRIVERS[driver]}, {line}")
         return remark
 
-    report.check(f"{DRIVERS[driver]}: names", names)
+    checks = {f"{DRIVERS[driver]}: names": names}
     for name, check in driver_checks.CHECKS.items():
-        report.check(f"{DRIVERS[driver]}: {name}", check, lab, driver)
+        checks[f"{DRIVERS[driver]}: {name}"] = partial(check, lab, driver)
     if driver == "cuda":
         for name, check in program_checks.CHECKS.items():
-            report.check(name, check, lab, machine)
+            checks[name] = partial(check, lab, machine)
+    return checks
 
 
 def main(arguments: list[str]) -> int:
@@ -98,24 +108,38 @@ def main(arguments: list[str]) -> int:
             print(f"scripts/check-gpu: no {name} in {build}", file=sys.stderr)
             return 2
     with tempfile.TemporaryDirectory(prefix="check-gpu-") as directory:
-        lab = Lab(build, sys.executable, Path(directory), chosen.seconds)
+        lab = Lab(build, sys.executable, Path(directory))
         try:
             version = lab.command("--version", folder=lab.directory).strip()
         except Failed as reason:
             print(f"scripts/check-gpu: {reason}", file=sys.stderr)
             print(f"  Put the libraries that it lacks into {build / 'lib'}.", file=sys.stderr)
             return 2
-        machines = {driver: identify(lab, driver) for driver in DRIVERS}
+        try:
+            machines = {driver: identify(lab, driver) for driver in DRIVERS}
+        except Failed as reason:
+            print(f"scripts/check-gpu: {reason}", file=sys.stderr)
+            return 2
         found = {driver: machine for driver, machine in machines.items() if machine}
         if not found:
             print("scripts/check-gpu: no driver with a device here", file=sys.stderr)
             return 2
+        lab.end_after(chosen.seconds)
+        report = Report(lab)
+        checks = {}
+        for driver, machine in found.items():
+            checks |= checks_of(report, lab, driver, machine)
+        for text in chosen.check:
+            if not any(text in name for name in checks):
+                print(f"scripts/check-gpu: no check here has {text!r}; there are", file=sys.stderr)
+                print(*(f"  {name}" for name in checks), sep="\n", file=sys.stderr)
+                return 2
         now = datetime.datetime.now(datetime.timezone.utc)
-        print(f"{version}, {now:%Y-%m-%d %H:%M} UTC, Python {sys.version.split()[0]}")
+        print(f"{version}, on {now:%Y-%m-%d %H:%M} UTC, Python {sys.version.split()[0]}")
         for driver, machine in found.items():
             describe(driver, machine)
-        report = Report(chosen.check)
-        for driver, machine in found.items():
-            check_driver(report, lab, driver, machine)
+        for name, check in checks.items():
+            if not chosen.check or any(text in name for text in chosen.check):
+                report.check(name, check)
     print(", ".join(f"{count} {result}" for result, count in report.counts.items()))
     return 1 if report.counts["FAIL"] else 0

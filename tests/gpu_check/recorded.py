@@ -6,6 +6,7 @@ Each run has a folder of its own for bundles, recordings and names, which goes w
 from __future__ import annotations
 
 import json
+import math
 import os
 import signal
 import subprocess
@@ -22,10 +23,13 @@ PROGRAM_S = 90  # that a program may take
 class Lab:
     """Where and with what the check's programs run."""
 
-    def __init__(self, build: Path, python: str, directory: Path, seconds: float):
+    def __init__(self, build: Path, python: str, directory: Path):
         self.build, self.python, self.directory = build, python, directory
-        self.ends = time.monotonic() + seconds
+        self.ends = math.inf  # when the checks' time is out
         self.fills: dict[str, Run] = {}  # by driver: one fill serves several checks
+
+    def end_after(self, seconds: float) -> None:
+        self.ends = time.monotonic() + seconds
 
     def seconds(self) -> float:
         """That the next program may take."""
@@ -35,9 +39,13 @@ class Lab:
         return min(PROGRAM_S, left)
 
     def environment(self) -> dict[str, str]:
-        """The machine's, without what would record, or change how a program allocates."""
+        """The machine's, without what would record, or change how a program allocates.
+
+        Nothing is written beside the programs.
+        """
         unwanted = ("OOMREC_", "LD_PRELOAD", "PYTORCH_", "XLA_", "CUPY_", "PYTHONMALLOC")
-        return {k: v for k, v in os.environ.items() if not k.startswith(unwanted)}
+        kept = {k: v for k, v in os.environ.items() if not k.startswith(unwanted)}
+        return {**kept, "PYTHONDONTWRITEBYTECODE": "1"}
 
     def run(self, *command: object, recorded: bool = True, **options: str) -> Run:
         """Runs `command`; one that is a .py file is of the check's own, by this Python.
@@ -69,6 +77,7 @@ class Lab:
             except subprocess.TimeoutExpired:
                 os.killpg(process.pid, signal.SIGKILL)
                 process.communicate()
+                self.seconds()  # its own time is out, or that of all checks
                 raise Failed(f"{words[-1]} still ran after {seconds:.0f} s") from None
         return Run(self, words, folder, stdout, stderr, process.returncode)
 

@@ -82,6 +82,33 @@ def test_a_recorder_that_sees_nothing_fails(check_gpu, build_dir, tmp_path):
     assert set(found["PASS"]) == passed and len(found["FAIL"]) >= 12, str(run)
 
 
+def test_when_no_time_is_left_every_check_is_skipped(check_gpu):
+    run = check_gpu("--seconds", "0", "--check", "CUDA: ")
+    found = results(run)
+    assert run.exit_code == 0 and not found["PASS"] and not found["FAIL"], str(run)
+    assert run.stdout.count(": no time is left\n") == len(found["SKIP"]) >= 12
+
+
+def test_a_program_that_outlives_the_time_is_skipped(check_gpu):
+    slow = "cuMemAlloc_v2=100000000"
+    run = check_gpu("--seconds", "1", "--check", "CUDA: fill", FAKE_GPU_DELAY_US=slow)
+    assert run.exit_code == 0 and "no time is left" in run.stdout, str(run)
+    assert not results(run)["FAIL"] and not results(run)["PASS"]
+
+
+def test_a_check_that_is_not_there(check_gpu):
+    run = check_gpu("--check", "CUDA: names", "--check", "nosuch")
+    assert run.exit_code == 2 and run.stdout == ""
+    what, *names = run.stderr.splitlines()
+    assert what == "scripts/check-gpu: no check here has 'nosuch'; there are"
+    assert {"  CUDA: names", "  HIP: cost", "  numba: fill"} <= set(names)
+
+
+def test_nothing_is_written_beside_its_programs(check_gpu, tmp_path):
+    run = check_gpu("--check", "HIP: eight threads", PYTHONPYCACHEPREFIX=tmp_path)
+    assert run.exit_code == 0 and list(tmp_path.rglob("*gpu_check*")) == [], str(run)
+
+
 @pytest.mark.needs_gpu
 def test_all_holds_on_this_machines_devices(plain, build_dir):
     run = plain(sys.executable, SOURCE / "scripts" / "check-gpu", build_dir, timeout=400)

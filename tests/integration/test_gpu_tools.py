@@ -129,10 +129,16 @@ def test_figures_of_drivers_are_in_the_statistics(on_fakes, two_devices):
     assert stats["spaces"]["cuda"]["allocated_bytes"] == 900 * MIB
     assert [row["held_bytes"] for row in stats["devices"]] == [300 * MIB, 600 * MIB]
     assert 900 * MIB < stats["live_bytes"] < 1000 * MIB
+    printed = on_fakes("stats", two_devices).stdout
+    assert "  3 allocations of GPUs are not in it: 900.0 MiB\n" in printed
     tree = on_fakes.json("tree", "--space", "cuda", two_devices)
     assert tree["root"]["bytes"] == 900 * MIB
     tree = on_fakes.json("tree", "--device", "cuda:1", two_devices)
     assert tree["root"]["bytes"] == 300 * MIB
+    assert on_fakes.json("tree", "--device", "cuda:1", "--space", "cuda", two_devices) == {
+        **tree,
+        "space": "cuda",
+    }
     everything = on_fakes.json("tree", two_devices)
     assert everything["root"]["bytes"] >= 900 * MIB
 
@@ -140,8 +146,10 @@ def test_figures_of_drivers_are_in_the_statistics(on_fakes, two_devices):
 @pytest.mark.parametrize(
     "words, what",
     [
-        (["--device", "cuda:7"], "cuda:7 is no device in it"),
+        (["--device", "cuda:7"], "the recording knows no device cuda:7"),
         (["--device", "cuda:0", "--at", "peak"], "no peak is kept of a device"),
+        (["--device", "cuda:0", "--space", "heap"], "nothing of the space heap is on cuda:0"),
+        (["--device", "cuda:0", "--space", "hip"], "nothing of the space hip is on cuda:0"),
     ],
 )
 def test_a_device_that_a_tree_cannot_have(on_fakes, two_devices, words, what):
@@ -201,7 +209,7 @@ def test_why_no_device_can_be_filled(on_fakes, words, environment, what):
     assert len(run.stderr.splitlines()) == 2 and run.stdout == ""
 
 
-@pytest.mark.parametrize("value", ["much", "1G@", "1G@x", "1G,2G@", "@0", ""])
+@pytest.mark.parametrize("value", ["much", "1G@", "1G@x", "1G,2G@", "@0", "", "1G,2G"])
 def test_a_limit_that_is_not_understood(on_fakes, value):
     run = on_fakes("run", "--limit-gpu", value, "--", "true")
     what, advice = run.stderr.splitlines()
@@ -211,7 +219,7 @@ def test_a_limit_that_is_not_understood(on_fakes, value):
 def test_limits_by_device(on_fakes, tmp_path):
     script = tmp_path / "train.py"
     script.write_text(TWO_DEVICES)
-    run = on_fakes("run", "--limit-gpu", "4G,400M@0", "--", "python3", script)
+    run = on_fakes("run", "--limit-gpu", "4G,400M@cuda:0,1M@hip:0", "--", "python3", script)
     shown = on_fakes.json("show", run.bundles()[0])
     limits = {row["device"]: row["limit_bytes"] for row in shown["devices"]}
     assert limits == {"cuda:0": 400 * MIB, "cuda:1": 4 << 30}

@@ -50,14 +50,17 @@ def test_off_is_off(preload, tmp_path):
 
 
 def test_every_fact_has_its_line(preload, tmp_path):
-    facts = facts_of(preload, tmp_path, "ls", OOMREC_LIMIT="64M", OOMREC_LIMIT_AS="2G")
+    facts = facts_of(
+        preload, tmp_path, "ls", OOMREC_LIMIT="64M", OOMREC_LIMIT_AS="2G", OOMREC_LIMIT_GPU="1G@1"
+    )
     names = (
         "recorder heap allocator operator_new mappings processes threads python cuda hip"
         " session bundles"
-        " soft_limit address_space_limit data_limit children library"
+        " soft_limit device_limit address_space_limit data_limit children library"
     )
     assert list(facts) == names.split()
     assert facts["soft_limit"] == {"fact": "soft_limit", "active": True, "detail": str(64 << 20)}
+    assert facts["device_limit"] == {"fact": "device_limit", "active": True, "detail": "1G@1"}
     assert facts["address_space_limit"]["active"] and not facts["data_limit"]["active"]
     assert facts["session"]["active"]
     assert facts["session"]["detail"].startswith(f"{preload.session_dir}/oomrec-")
@@ -65,6 +68,16 @@ def test_every_fact_has_its_line(preload, tmp_path):
     assert facts["python"]["active"] is None
     assert facts["cuda"]["active"] is None and facts["hip"]["active"] is None
     assert list(preload.session_dir.glob("*/*")) == [] and not preload.dump_dir.exists()
+
+
+def test_limits_that_the_environment_asks_for_are_listed(oomrec):
+    env = {"OOMREC_LIMIT": "64M", "OOMREC_LIMIT_GPU": "1G,2G@0,3G@hip:1"}
+    rows = {row["kind"]: row["bytes"] for row in oomrec.json("info", env=env)["limits"]}
+    asked = {"soft": 64 << 20, "device": 1 << 30, "device 0": 2 << 30, "device hip:1": 3 << 30}
+    assert asked.items() <= rows.items()
+    printed = oomrec("info", "--", "true", env=env).stdout
+    assert "\n  device hip:1 3.0 GiB\n" in printed
+    assert "  device_limit         yes  1G,2G@0,3G@hip:1\n" in printed
 
 
 @pytest.mark.parametrize("version", ["3.8", "3.11", "3.13"])

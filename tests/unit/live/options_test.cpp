@@ -6,6 +6,8 @@
 
 #include <string>
 
+#include "recorder/session/devices.h"
+
 using namespace oomrec;
 
 namespace {
@@ -118,6 +120,43 @@ TEST_CASE("each bad value is named, keeps its default, and the rest is read") {
   CHECK(accepted_by(problem.variable) == "a whole number");
   CHECK(accepted_by("OOMREC_LIMIT").find("1.5G") != std::string_view::npos);
   CHECK(accepted_by("OOMREC_NONSENSE").empty());
+}
+
+TEST_CASE("a device's limit is the size that names it best") {
+  using session::Vendor;
+  const auto limit = [](std::string_view text, Vendor vendor, int ordinal) {
+    return device_limit(text, vendor, ordinal);
+  };
+  const std::string_view text = "1K,2K@1,3K@cuda:1,4K@hip:0";
+  CHECK(limit(text, Vendor::cuda, 0) == 1 << 10);
+  CHECK(limit(text, Vendor::cuda, 1) == 3 << 10);
+  CHECK(limit(text, Vendor::hip, 0) == 4 << 10);
+  CHECK(limit(text, Vendor::hip, 1) == 2 << 10);
+  CHECK(limit(text, Vendor::cuda, 2) == 1 << 10);
+  CHECK(limit("3K@cuda:1,2K@1", Vendor::cuda, 1) == 3 << 10);
+  CHECK(limit("1K@cuda:1", Vendor::hip, 1) == 0);
+  CHECK(limit("", Vendor::cuda, 0) == 0);
+}
+
+TEST_CASE("sizes of devices, each named once") {
+  const auto understood = [](const char* value) {
+    const std::string entry = std::string{"OOMREC_LIMIT_GPU="} + value;
+    const char* const environment[] = {entry.c_str(), nullptr};
+    OptionProblems problems;
+    const bool kept = read_options(environment, problems).limit_gpu == std::string{value};
+    CHECK(kept == problems.empty());
+    return kept;
+  };
+  for (const char* const value : {"1G", "1.5G@0", "1G@cuda:1,2G@hip:1,3G@1,4G", "1G@hip:0"}) {
+    CAPTURE(value);
+    CHECK(understood(value));
+  }
+  for (const char* const value :
+       {"1G,2G", "1G@0,2G@0", "1G@cuda:1,2G@0,1G@cuda:1", "1G@cuda:", "1G@cuda", "1G@rocm:0",
+        "1G@cuda:x", "1G@:0", "0@0", "1G,", "@hip:0"}) {
+    CAPTURE(value);
+    CHECK_FALSE(understood(value));
+  }
 }
 
 TEST_CASE("an environment that names a variable again and again is bounded") {
