@@ -135,7 +135,7 @@ void print_surroundings(const std::vector<SystemLimit>& limits) {
   fmt::print("limits in force\n");
   if (limits.empty()) fmt::print("  none\n");
   for (const SystemLimit& limit : limits)
-    fmt::print("  {:<12} {}\n", limit.name, size_text(limit.bytes));
+    fmt::print("  {:<14} {}\n", limit.name, size_text(limit.bytes));
   fmt::print("\ndirectories\n");
   for (const Directory& directory : directories()) {
     fmt::print("  {:<12} {}\n", directory.name,

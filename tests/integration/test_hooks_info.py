@@ -76,7 +76,7 @@ def test_limits_that_the_environment_asks_for_are_listed(oomrec):
     asked = {"soft": 64 << 20, "device": 1 << 30, "device 0": 2 << 30, "device hip:1": 3 << 30}
     assert asked.items() <= rows.items()
     printed = oomrec("info", "--", "true", env=env).stdout
-    assert "\n  device hip:1 3.0 GiB\n" in printed
+    assert "\n  device hip:1   3.0 GiB\n" in printed
     assert "  device_limit         yes  1G,2G@0,3G@hip:1\n" in printed
 
 
