@@ -281,12 +281,23 @@ void reap() noexcept {
   }
 }
 
-// After a fork the words speak of the parent's helper, which this process does not have.
-void forget_parents_helper() noexcept {
+// After a fork the words speak of the parent's helper, which this process does not have. After a
+// vfork they may speak of the child's, which shares this memory: it is waited for, until
+// `deadline_ns`. False: it goes on.
+bool take_over(std::uint64_t deadline_ns) noexcept {
   const int self = process_id();
-  if (g_owner.exchange(self, std::memory_order_acq_rel) == self) return;
+  const int before = g_owner.load(std::memory_order_acquire);
+  if (before == self) return true;
+  const bool of_parent = before == static_cast<int>(sys::call(SYS_getppid));
+  const auto is_at_work = [](int word) noexcept {
+    const int helper = g_helper.load(std::memory_order_relaxed);
+    return word != 0 && helper != 0 && sys::call(SYS_kill, helper, 0) == 0;
+  };
+  if (!of_parent && !wait_while(is_at_work, deadline_ns)) return false;
+  g_owner.store(self, std::memory_order_release);
   g_helper.store(0, std::memory_order_relaxed);
   g_word.store(0, std::memory_order_release);
+  return true;
 }
 
 bool claim(std::uint64_t deadline_ns) noexcept {
@@ -363,8 +374,8 @@ bool finish(InHook, unsigned seconds) noexcept {
   if (g_desk == nullptr || (g_word.load(std::memory_order_acquire) == 0 &&
                             g_helper.load(std::memory_order_relaxed) == 0))
     return true;
-  forget_parents_helper();
-  if (!wait_while(is_working, sys::monotonic_ns() + seconds * kSecond)) return false;
+  const std::uint64_t deadline = sys::monotonic_ns() + seconds * kSecond;
+  if (!take_over(deadline) || !wait_while(is_working, deadline)) return false;
   reap();
   return true;
 }
@@ -398,8 +409,8 @@ bool complete_last_by_crash(InHook hook, bool quiet, unsigned seconds) noexcept 
 // Not where clone is refused: in place the command would be a child of the program.
 bool run_from_process(InHook hook, const char* command, unsigned seconds) noexcept {
   if (g_desk == nullptr || system::is_sandboxed()) return false;
-  forget_parents_helper();
-  if (!claim(sys::monotonic_ns() + seconds * kSecond)) return false;
+  const std::uint64_t deadline = sys::monotonic_ns() + seconds * kSecond;
+  if (!take_over(deadline) || !claim(deadline)) return false;
   reap();
   Desk& desk = *g_desk;
   const bool written =
@@ -418,9 +429,8 @@ bool run_from_process(InHook hook, const char* command, unsigned seconds) noexce
 Result write_from_process(InHook hook, const Cause& cause, const Destination& destination,
                           const Report& report, unsigned seconds) noexcept {
   if (g_desk == nullptr || system::is_sandboxed()) return Result::failed;
-  forget_parents_helper();
   const std::uint64_t deadline = sys::monotonic_ns() + seconds * kSecond;
-  if (!claim(deadline)) return Result::timed_out;
+  if (!take_over(deadline) || !claim(deadline)) return Result::timed_out;
   reap();
   Desk& desk = *g_desk;
   fill(desk, hook, cause, destination, report);

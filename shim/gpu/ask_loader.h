@@ -1,4 +1,5 @@
-// What we ask of the loader leaves no trace in the program: errno, dlerror, --fail.
+// What we ask of the loader leaves no trace in the program: errno, dlerror, --fail, the heap's
+// books.
 #pragma once
 
 #include "recorder/hook_scope.h"
@@ -17,8 +18,12 @@ class AskLoader {
   AskLoader(const AskLoader&) = delete;
   AskLoader& operator=(const AskLoader&) = delete;
 
+  // What the loader allocates meanwhile is part of this scope.
+  const HookScope& scope() const noexcept { return scope_; }
+
  private:
   const KeepErrno keep_;
+  const HookScope scope_;
 };
 
 }  // namespace oomrec::shim::gpu

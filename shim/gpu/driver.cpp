@@ -28,7 +28,7 @@ bool Driver::find() noexcept {
   const AskLoader asking;
   void* const library = open();
   if (library == nullptr) return false;
-  const bool adopted = adopt(library);
+  const bool adopted = adopt(library, asking.scope());
   g_next.dlclose(library);
   return adopted;
 }
@@ -40,14 +40,14 @@ bool Driver::adopt_library_of(void* address) noexcept {
   void* const library =
       ::dladdr(address, &info) != 0 ? ::dlopen(info.dli_fname, RTLD_LAZY | RTLD_NOLOAD) : nullptr;
   if (library == nullptr) return false;
-  const bool adopted = adopt(library);
+  const bool adopted = adopt(library, asking.scope());
   g_next.dlclose(library);
   return adopted;
 }
 
 // Threads may do this side by side: all find the same. Who cannot be asked is no driver, but
 // another's interposer.
-bool Driver::adopt(void* library) noexcept {
+bool Driver::adopt(void* library, const HookScope& scope) noexcept {
   if (symbol(library, queries_.front().name) == nullptr) return false;
   std::uint32_t wrapped = 0;
   for (Function& function : functions_) {
@@ -65,8 +65,10 @@ bool Driver::adopt(void* library) noexcept {
   Dl_info info;
   void* const any = queries_.front().to->load(std::memory_order_relaxed);
   const char* const path = ::dladdr(any, &info) != 0 ? info.dli_fname : libraries_[0];
-  const HookScope scope;
-  if (scope.outermost()) recorder::describe_driver(scope.in_hook(), vendor_, path, 0, wrapped);
+  if (scope.outermost()) {
+    recorder::describe_driver(scope.in_hook(), vendor_, path, 0, wrapped);
+    scope.leave_recorder();
+  }
   return true;
 }
 

@@ -78,7 +78,7 @@ class Driver {
  private:
   void* find_next(std::size_t index, bool again) noexcept;
   void* open() const noexcept;
-  bool adopt(void* library) noexcept;
+  bool adopt(void* library, const HookScope&) noexcept;
   bool adopt_library_of(void* address) noexcept;
   bool still_there() const noexcept;
   Function* function_at(void* address) noexcept;

@@ -230,6 +230,7 @@ def test_a_death_is_explained(death, language, way, oomrec, preload, plain, vict
     words = words_of(death, language, victim)
 
     def prepare():
+        signal.signal(signal.SIGINT, signal.SIG_DFL)  # a shell's background jobs ignore it
         if group is not None:
             group.enter()
         if death.limit is not None:
