@@ -42,12 +42,19 @@ bool fails_with_minus_one(const Failure& failure) noexcept {
   return api == Api::mmap || api == Api::mremap || api == Api::sbrk || api == Api::shmat;
 }
 
+// Whose blocks the program itself reads and writes: a GPU's own memory is at no address of the
+// host.
+bool is_for_host(const Failure& failure) noexcept {
+  const Api api = static_cast<Api>(failure.api);
+  return is_on_host(static_cast<Space>(failure.space)) || api == Api::cuMemAllocManaged ||
+         api == Api::hipMallocManaged;
+}
+
 // The program used what the refused call returned as an address.
 bool is_null_dereference(const Crash& crash, const Failure& failure) noexcept {
   const std::uint64_t offset = crash.address + (fails_with_minus_one(failure) ? 1 : 0);
-  // A GPU's address is none that the host would use.
-  return is_on_host(static_cast<Space>(failure.space)) && is_signal(crash, SIGSEGV) &&
-         session::has_address(crash) && offset < std::min(crash.failure_bytes, kNearNull);
+  return is_for_host(failure) && is_signal(crash, SIGSEGV) && session::has_address(crash) &&
+         offset < std::min(crash.failure_bytes, kNearNull);
 }
 
 void add_signal(Text& text, const Crash& crash) noexcept {

@@ -94,10 +94,8 @@ def test_a_crash_after_it(on_gpu):
     assert run.exit_code == 128 + 11, str(run)
     metadata = read(run.only_bundle(), "metadata")
     check("metadata", metadata)
-    assert metadata["verdict"]["code"] == "null_dereference"
-    assert (
-        "cuMemAlloc refused 200.0 MiB: the program used the NULL" in metadata["verdict"]["summary"]
-    )
+    assert metadata["verdict"]["code"] == "crash_after_refusal"
+    assert "cuMemAlloc refused 200.0 MiB: the program did not" in metadata["verdict"]["summary"]
     assert metadata["outcome"] == "signal 11"
 
 

@@ -33,8 +33,8 @@ std::string look_text(const DeviceFigures& device) {
   if (!device.look) return "    the driver was never asked what is free\n";
   const DeviceFigures::Look& look = *device.look;
   return row("used by all", size_text(look.total_bytes - look.free_bytes),
-             fmt::format("of {}, as told {:.1f} s before the recording ends",
-                         size_text(look.total_bytes), static_cast<double>(look.age_ms) / 1000)) +
+             fmt::format("of {}, {:.1f} s before the recording ends", size_text(look.total_bytes),
+                         static_cast<double>(look.age_ms) / 1000)) +
          row("used by others or by the runtime", size_text(device.others_bytes())) +
          row("free", size_text(look.free_bytes));
 }

@@ -50,6 +50,15 @@ struct GpuSession : SessionImage {
     return index;
   }
 
+  DeviceBlock& block(u32 on, u32 holder, u64 size) {
+    DeviceBlock& b = add<DeviceBlock>(TableId::device_blocks);
+    b.key = 0x7f00'0000'0000U + size;
+    b.bytes = size;
+    b.holder = holder;
+    b.device = on;
+    return b;
+  }
+
   Device& device_at(u32 index) {
     const TableDirectory& d = header().tables[static_cast<u32>(TableId::devices)];
     return *reinterpret_cast<Device*>(bytes().data() + d.chunk_offsets[0] + index * sizeof(Device));

@@ -51,7 +51,9 @@ bool has(const std::string& text, std::string_view part) { return text.find(part
 TEST_CASE("a full device: what was free, who holds the rest") {
   Refused session;
   CHECK(session.verdict().code == VerdictCode::device_out_of_memory);
-  CHECK(session.verdict().limit == LimitKind::none);
+  CHECK(session.verdict().limit == LimitKind::device);
+  CHECK(session.verdict().limit_bytes == 80 * kGiB);
+  CHECK(session.verdict().limit_used_bytes == 80 * kGiB - 410 * kMiB);
   CHECK(
       session.summary() ==
       "libtorch asked cuMemAlloc for 2.0 GiB on cuda:1 (NVIDIA H100) and was refused: 410.0 MiB of "
@@ -75,6 +77,7 @@ TEST_CASE("a full device: what was free, who holds the rest") {
     CHECK(session.summary() ==
           "libtorch asked cuMemAlloc for 2.0 GiB on cuda:1 (NVIDIA H100) and was "
           "refused: this process holds 70.0 GiB");
+    CHECK(session.verdict().limit == LimitKind::none);
     CHECK_FALSE(has(session.evidence(), "the driver told"));
   }
   SUBCASE("nobody knows whose device") {
@@ -205,7 +208,10 @@ TEST_CASE("what no device's memory explains") {
 TEST_CASE("the report on stderr names the device's state once, and its holders") {
   Refused session;
   session.holder(session.asked, Space::heap, 9 * kGiB, 1);
-  session.holder(session.asked, Space::cuda, 3 * kGiB, 2);
+  const std::uint32_t here = session.holder(session.asked, Space::cuda, 12 * kGiB, 3);
+  session.block(session.first, here, 9 * kGiB);
+  session.block(session.second, here, 2 * kGiB);
+  session.block(session.second, here, kGiB);
   session.holder(session.asked, Space::cuda_va, 20 * kGiB, 1);
   session.holder(session.asked, Space::torch, kGiB, 7);
   CHECK(has(session.report(), "largest holder: 3.0 GiB in 2 blocks from libtorch.so\n"));
@@ -244,7 +250,7 @@ TEST_CASE("a device that is near to refusing is named with what it is near to") 
         "the next request may be refused");
 }
 
-TEST_CASE("a crash after a device's refusal tells no address that the driver gave") {
+TEST_CASE("a crash after a device's refusal: what the host may use is a pointer of its own") {
   Refused session;
   session::Crash& crash = session.header().crash;
   crash.signal = 11;
@@ -255,10 +261,19 @@ TEST_CASE("a crash after a device's refusal tells no address that the driver gav
   crash.failure_time_ns = session.refused().time_ns;
   crash.time_ns = crash.failure_time_ns + 1'000'000;
   Verdict verdict = session.verdict(Trigger::crash);
-  CHECK(verdict.code == VerdictCode::null_dereference);
-  CHECK(has(verdict.summary,
-            "cuMemAlloc refused 2.0 GiB: the program used the NULL it had instead of"));
-  CHECK(std::string{verdict.evidence[3]}.ends_with("others or the runtime 9.6 GiB"));
+  CHECK(verdict.code == VerdictCode::crash_after_refusal);
+  CHECK(has(verdict.summary, "cuMemAlloc refused 2.0 GiB: the program did not get over it"));
+  CHECK(std::string{verdict.evidence[2]}.ends_with("others or the runtime 9.6 GiB"));
+
+  for (const auto& [api, space] : {std::pair{Api::cuMemAllocManaged, Space::cuda},
+                                   std::pair{Api::hipMallocManaged, Space::hip},
+                                   std::pair{Api::cuMemAllocHost, Space::cuda_host}}) {
+    session.refused().api = static_cast<std::uint16_t>(api);
+    session.refused().space = static_cast<std::uint8_t>(space);
+    verdict = session.verdict(Trigger::crash);
+    CHECK(verdict.code == VerdictCode::null_dereference);
+    CHECK(has(verdict.summary, " refused 2.0 GiB: the program used the NULL it had instead of"));
+  }
   crash.failure_bytes = 0;  // of a context, say
   crash.address = 0;
   CHECK(session.verdict(Trigger::crash).code == VerdictCode::crash_after_refusal);
