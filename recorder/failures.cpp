@@ -383,8 +383,7 @@ void tell_last_failure(InHook hook, int status) noexcept {
     if (!guard || g_failures.last.time_ns == 0) return;
     last = g_failures.last;
   }
-  const bool told = last.entry != 0 &&
-                    g_session.failures.at(last.entry).bundle.load(std::memory_order_relaxed) != 0;
+  const bool told = last.entry != 0 && is_told(last.entry);
   // A repeat of what a bundle tells is told there, unless the program now dies of it.
   const bool harmless = status == 0 || last.settled;
   if (told && (harmless || !(last.had_before || is_old_news(last)))) return;

@@ -35,10 +35,6 @@ std::uint32_t find(Vendor vendor, std::int32_t ordinal) noexcept {
   return 0;
 }
 
-bool is_known(std::uint32_t device) noexcept {
-  return device != 0 && device < g_session.devices.size();
-}
-
 }  // namespace
 
 bool devices_ready(InHook hook) noexcept {
@@ -101,13 +97,13 @@ std::uint32_t describe_device(InHook hook, const DeviceIdentity& identity) noexc
 }
 
 bool wants_look(InHook, std::uint32_t device, bool refused) noexcept {
-  if (!is_known(device) || system::is_sandboxed()) return false;
+  if (!is_known_device(device) || system::is_sandboxed()) return false;
   const std::uint64_t last = g_session.devices.at(device).look_ns.load(std::memory_order_relaxed);
   return refused || system::coarse_ns() >= last + kBetweenLooksNs || expects_full(device);
 }
 
 bool wants_pool_look(InHook, std::uint32_t device) noexcept {
-  if (!is_known(device) || system::is_sandboxed()) return false;
+  if (!is_known_device(device) || system::is_sandboxed()) return false;
   const Device& known = g_session.devices.at(device);
   return known.limit_bytes != 0 ||
          Device::at_least_zero(known.pool_used_bytes) > known.pool_reserved_bytes;
@@ -115,19 +111,18 @@ bool wants_pool_look(InHook, std::uint32_t device) noexcept {
 
 void on_device_look(InHook hook, std::uint32_t device, std::uint64_t free_bytes,
                     std::uint64_t total_bytes) noexcept {
-  if (!is_known(device)) return;
+  if (!is_known_device(device)) return;
   Device& known = g_session.devices.at(device);
   known.free_bytes.store(free_bytes, std::memory_order_relaxed);
   known.total_bytes.store(total_bytes, std::memory_order_relaxed);
   known.look_counted_bytes.store(known.counted_bytes(), std::memory_order_relaxed);
   known.look_ns.store(system::coarse_ns(), std::memory_order_release);
-  note_look(device);
   watch_device(hook, device);
 }
 
 session::DeviceEvidence device_evidence(std::uint32_t device, std::uint64_t now_ns) noexcept {
   session::DeviceEvidence seen{};
-  if (!is_known(device)) return seen;
+  if (!is_known_device(device)) return seen;
   const Device& known = g_session.devices.at(device);
   seen.device = device;
   if (const std::uint64_t look = known.look_ns; look != 0 && look <= now_ns)

@@ -19,6 +19,11 @@ DeviceCaller device_caller(InHook) noexcept;
 // Whether the session has the tables; opens them.
 bool devices_ready(InHook) noexcept;
 
+// Whether there is such an entry in `devices`.
+inline bool is_known_device(std::uint32_t entry) noexcept {
+  return entry != 0 && entry < session::g_session.devices.size();
+}
+
 // The device's figures, the thread's counters and a holder, by a block that comes, or goes.
 void count_in(InHook, ThreadState*, const live::DeviceBlock&) noexcept;
 void count_out(InHook, ThreadState*, const live::DeviceBlock&) noexcept;
@@ -54,7 +59,6 @@ void write_device_point(InHook, std::uint64_t time_ns, std::uint32_t& entry) noe
 // Judges how near a device is to refusing, after its figures have changed; writes a bundle where it
 // is due. Nanoseconds otherwise. Not under a lock.
 void watch_device(InHook, std::uint32_t device) noexcept;
-void note_look(std::uint32_t device) noexcept;  // its free and total bytes are as they are now
 // Whether a look is due out of turn: by what this process has taken since the last it may be near.
 bool expects_full(std::uint32_t device) noexcept;
 void forget_near_devices(InHook) noexcept;

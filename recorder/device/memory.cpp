@@ -16,7 +16,7 @@ namespace {
 std::int64_t signed_bytes(std::uint64_t bytes) noexcept { return static_cast<std::int64_t>(bytes); }
 
 void add_to_device(std::uint32_t entry, DeviceKind kind, std::int64_t bytes) noexcept {
-  if (entry == 0 || entry >= g_session.devices.size()) return;
+  if (!is_known_device(entry)) return;
   Device& device = g_session.devices.at(entry);
   if (kind == DeviceKind::block) device.block_bytes.fetch_add(bytes, std::memory_order_relaxed);
   if (kind == DeviceKind::pooled)
@@ -159,7 +159,7 @@ bool admits_on_device(InHook hook, Request& request, DeviceKind kind) noexcept {
 
 bool is_within_device_limit(InHook, const Request& request, DeviceKind kind) noexcept {
   const bool counts = kind == DeviceKind::block || kind == DeviceKind::pooled;
-  if (!counts || request.device == 0 || request.device >= g_session.devices.size()) return true;
+  if (!counts || !is_known_device(request.device)) return true;
   const Device& device = g_session.devices.at(request.device);
   if (device.limit_bytes == 0) return true;
   std::uint64_t more = request.bytes;

@@ -21,24 +21,20 @@ namespace {
 constexpr std::uint32_t kWatched = 64;  // devices; of more, the rest is not
 constexpr unsigned kRearmPercent = 5;
 
-struct Watched {
-  std::atomic<bool> told{false};
-  std::atomic<std::uint64_t> counted_at_look{0};
-};
-constinit Watched g_watched[kWatched] = {};
+constinit std::atomic<bool> g_told[kWatched] = {};
 
 bool is_watched(std::uint32_t device) noexcept {
-  return g_state.options.warn != 0 && g_state.options.warn_named && device != 0 &&
-         device < kWatched && device < g_session.devices.size();
+  return g_state.options.warn != 0 && g_state.options.warn_named && device < kWatched &&
+         is_known_device(device);
 }
 
 unsigned mark() noexcept { return static_cast<unsigned>(g_state.options.warn); }
 
 // By now, as far as this process can tell.
-unsigned expected_percent(const Device& device, const Watched& watched) noexcept {
+unsigned expected_percent(const Device& device) noexcept {
   limit::Nearness near = limit::nearness_to_full(device);
   const std::uint64_t counted = device.counted_bytes();
-  const std::uint64_t then = watched.counted_at_look.load(std::memory_order_relaxed);
+  const std::uint64_t then = device.look_counted_bytes;
   const std::uint64_t gone = then > counted ? then - counted : 0;
   near.used_bytes -= std::min(gone, near.used_bytes);
   near.expected_bytes = counted > then ? counted - then : 0;
@@ -47,35 +43,29 @@ unsigned expected_percent(const Device& device, const Watched& watched) noexcept
 
 }  // namespace
 
-void note_look(std::uint32_t device) noexcept {
-  if (!is_watched(device)) return;
-  g_watched[device].counted_at_look.store(g_session.devices.at(device).counted_bytes(),
-                                          std::memory_order_relaxed);
-}
-
 bool expects_full(std::uint32_t device) noexcept {
-  if (!is_watched(device) || g_watched[device].told.load(std::memory_order_relaxed)) return false;
-  return expected_percent(g_session.devices.at(device), g_watched[device]) >= mark();
+  if (!is_watched(device) || g_told[device].load(std::memory_order_relaxed)) return false;
+  return expected_percent(g_session.devices.at(device)) >= mark();
 }
 
 void watch_device(InHook hook, std::uint32_t entry) noexcept {
   if (!is_watched(entry) || system::is_sandboxed()) return;
   const Device& device = g_session.devices.at(entry);
-  Watched& watched = g_watched[entry];
+  std::atomic<bool>& told = g_told[entry];
   const unsigned to_limit = limit::nearness_to_limit(device).percent();
   const unsigned to_full =
-      std::min(expected_percent(device, watched), limit::nearness_to_full(device).percent());
+      std::min(expected_percent(device), limit::nearness_to_full(device).percent());
   const unsigned percent = std::max(to_limit, to_full);
-  if (percent + kRearmPercent < mark()) watched.told.store(false, std::memory_order_relaxed);
-  if (percent < mark() || watched.told.exchange(true, std::memory_order_relaxed)) return;
+  if (percent + kRearmPercent < mark()) told.store(false, std::memory_order_relaxed);
+  if (percent < mark() || told.exchange(true, std::memory_order_relaxed)) return;
   session::Header& header = g_session.header();
   header.near_device.store(entry, std::memory_order_relaxed);
-  watched.told.store(warn(hook, Trigger::near_limit), std::memory_order_relaxed);
+  told.store(warn(hook, Trigger::near_limit), std::memory_order_relaxed);
   header.near_device.store(0, std::memory_order_relaxed);
 }
 
 void forget_near_devices(InHook) noexcept {
-  for (Watched& watched : g_watched) watched.told.store(false, std::memory_order_relaxed);
+  for (std::atomic<bool>& told : g_told) told.store(false, std::memory_order_relaxed);
 }
 
 }  // namespace oomrec::recorder

@@ -7,7 +7,7 @@ using live::DeviceBlock;
 using session::g_session;
 
 void add_to_pools(std::uint32_t device, std::uint64_t bytes) noexcept {
-  if (device == 0 || device >= g_session.devices.size()) return;
+  if (!is_known_device(device)) return;
   g_session.devices.at(device).pool_reserved_bytes.fetch_add(bytes, std::memory_order_relaxed);
 }
 

@@ -16,7 +16,7 @@ namespace {
 constinit std::atomic<bool> g_met{false};
 
 void note_totals(const TorchReport& report) noexcept {
-  if (report.device == 0 || report.device >= g_session.devices.size()) return;
+  if (!is_known_device(report.device)) return;
   Device& device = g_session.devices.at(report.device);
   device.torch_allocated_bytes.store(report.allocated_bytes, std::memory_order_relaxed);
   device.torch_reserved_bytes.store(report.reserved_bytes, std::memory_order_relaxed);

@@ -1,6 +1,6 @@
 // --limit-gpu: OOMREC_LIMIT_GPU=64M@1,32M@0. Physical memory is counted once.
 #define DOCTEST_CONFIG_IMPLEMENT_WITH_MAIN
-#include "tests/gpu/cuda_trials.h"
+#include "tests/gpu/cuda_traps.h"
 
 namespace oomrec::gpu_trial {
 
@@ -12,20 +12,10 @@ namespace {
 constexpr std::uint64_t kMiB = 1 << 20;
 constexpr int kOutOfMemory = 2;
 
-unsigned long (*g_calls)(const char* name) = nullptr;
-
 struct Context {
   CUcontext of[2] = {};
   Context() {
-    void* const library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
-    REQUIRE(library != nullptr);
-#define X(name, ...) look_up(library, #name, f.name);
-    OOMREC_CUDA_FUNCTIONS(X)
-#undef X
-#define X(name, parameters) look_up(library, #name, other.name);
-    OTHER_CUDA_FUNCTIONS(X)
-#undef X
-    look_up(library, "fake_gpu_calls", g_calls);
+    static const Reached reached;
     need(other.cuInit(0));
     for (const int ordinal : {0, 1}) need(f.cuDevicePrimaryCtxRetain(&of[ordinal], ordinal));
     use(kOrdinal);

@@ -47,7 +47,7 @@ DeviceFigures figures_of(const Device& device, std::uint32_t entry, std::uint64_
   figures.vendor = bundle::vendor_of(device);
   figures.ordinal = device.ordinal;
   figures.uuid = uuid_of(device);
-  figures.name = printable({device.name, strnlen(device.name, sizeof device.name)});
+  figures.name = printable(bundle::name_of(device));
   figures.limit_bytes = device.limit_bytes;
   figures.held_bytes = device.counted_bytes();
   figures.block_bytes = Device::at_least_zero(device.block_bytes);
@@ -107,8 +107,7 @@ std::vector<DeviceFigures> devices_of(const Recording& recording, std::uint32_t 
 
 std::string device_label(const Recording& recording, std::uint32_t entry) {
   Device device{};
-  const bool there = entry != 0 && recording.view().read(TableId::devices, entry, device);
-  return there ? label_of(device) : std::string{};
+  return bundle::read_device(recording.view(), entry, device) ? label_of(device) : std::string{};
 }
 
 std::vector<HolderFigures> holders_on(const Recording& recording, std::uint32_t entry) {
