@@ -3,7 +3,8 @@
 
 #include <libunwind.h>
 
-#include <new>
+#include "recorder/stack/cell.h"
+#include "recorder/stack/elf_symbols.h"
 
 namespace oomrec::stack {
 namespace {
@@ -17,6 +18,46 @@ struct Unwinder {
 };
 static_assert(sizeof(Unwinder) <= sizeof(ThreadStacks::unwinder));
 
+bool holds(std::uint64_t low, std::uint64_t high, std::uint64_t address) noexcept {
+  return address >= low && address < high && high - address >= sizeof(unw_word_t);
+}
+
+// What the calling thread's walk may read by a load; the rest is read through the kernel. Compilers
+// emit CFI that is wrong for single instructions (the end of a realigned function), and a signal
+// may come at each: libunwind then asks for any address at all.
+class Readable {
+ public:
+  Readable(const Unwinder& unwinder, const StackRange& stack) noexcept
+      : registers_(reinterpret_cast<std::uint64_t>(&unwinder)), stack_(stack) {
+    t_readable = this;
+  }
+  ~Readable() { t_readable = nullptr; }
+  Readable(const Readable&) = delete;
+  Readable& operator=(const Readable&) = delete;
+
+  // unw_accessors_t::access_mem, for reads; nobody writes.
+  static int access(unw_addr_space_t, unw_word_t address, unw_word_t* value, int write, void*) {
+    if (write != 0) return -UNW_EREADONLYREG;
+    if (t_readable != nullptr && t_readable->has(address)) {
+      *value = load_cell(address);
+      return 0;
+    }
+    return read_own_memory(OutsideHooks::in_hook(), address, value, sizeof *value) ? 0
+                                                                                   : -UNW_EINVAL;
+  }
+
+ private:
+  bool has(std::uint64_t address) const noexcept {
+    return holds(stack_.low, stack_.high, address) ||
+           holds(registers_, registers_ + sizeof(Unwinder), address);
+  }
+
+  [[gnu::tls_model(
+      "initial-exec")]] static inline constinit thread_local const Readable* t_readable = nullptr;
+  const std::uint64_t registers_;
+  const StackRange stack_;
+};
+
 std::uint64_t value_of(unw_cursor_t& cursor, int number) noexcept {
   unw_word_t value = 0;
   return unw_get_reg(&cursor, number, &value) == 0 ? value : 0;
@@ -27,6 +68,7 @@ std::uint64_t value_of(unw_cursor_t& cursor, int number) noexcept {
 void start_odd_frames(InHook) noexcept {
   // A cache would need locks, and would be wrong after a library was replaced at its address.
   unw_set_caching_policy(unw_local_addr_space, UNW_CACHE_NONE);
+  unw_get_accessors(unw_local_addr_space)->access_mem = Readable::access;
   // The first use initializes, with system calls.
   unw_context_t context;
   unw_cursor_t cursor;
@@ -43,6 +85,7 @@ bool step_odd_frame(InHook, ThreadStacks& thread, const StackRange& bounds, cons
                     FrameState& next) noexcept {
   if (!has_room_for_libunwind(bounds)) return false;
   Unwinder& unwinder = *reinterpret_cast<Unwinder*>(thread.unwinder);
+  const Readable readable(unwinder, bounds);
   unw_getcontext(&unwinder.context);
   if (unw_init_local(&unwinder.cursor, &unwinder.context) != 0) return false;
   constexpr unsigned kFramesBelow = 64;
@@ -61,8 +104,8 @@ bool step_odd_frame(InHook, ThreadStacks& thread, const StackRange& bounds, cons
 
 }  // namespace oomrec::stack
 
-// libunwind opens a pipe to try addresses with, and keeps it open; we give it none, and it takes
-// such addresses (which only its own guessing needs) for unreadable.
+// libunwind opens a pipe to try addresses with, and keeps it open; we give it none, and it does not
+// try any: Readable::access does.
 extern "C" int oomrec_unwind_pipe2(int* ends, int) {
   ends[0] = ends[1] = -1;
   return -1;

@@ -106,7 +106,7 @@ Walk::Step Walk::step_guess(InHook hook, const FrameState& frame) noexcept {
   return arrive(outer, {});
 }
 
-// libunwind walks all the way here, and reads what it likes.
+// libunwind walks all the way here, frames included whose memory may be gone.
 Walk::Step Walk::step_odd(InHook hook, const FrameState& frame) noexcept {
   if (may_be_unmapped_) return {};
   FrameState outer;

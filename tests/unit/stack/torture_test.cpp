@@ -344,6 +344,22 @@ APART unsigned busy(unsigned i) {
   return static_cast<unsigned>(std::strlen(text)) + static_cast<unsigned>(lanes[0]);
 }
 
+// From here on the kernel sends SIGTRAP after each instruction (the trap flag, bit 8).
+[[gnu::always_inline]] inline void trap_each_instruction(bool yes) {
+  if (yes) {
+    asm volatile("pushfq\n\torq $0x100, (%%rsp)\n\tpopfq" ::: "memory", "cc");
+  } else {
+    asm volatile("pushfq\n\tandq $~0x100, (%%rsp)\n\tpopfq" ::: "memory", "cc");
+  }
+}
+
+// GCC's CFI is wrong for the last two instructions of a realigned function (it says that bp is
+// still saved where bp pointed): nobody can walk on from there.
+void check_few_given_up(const Rounds& rounds) {
+  CHECK(g_oracle.different == rounds.before.different);
+  CHECK(g_oracle.given_up - rounds.before.given_up < rounds.stacks() / 50);
+}
+
 TEST_CASE("a signal at any instruction: prologues, epilogues, the PLT") {
   started();
   const Rounds rounds;
@@ -356,10 +372,40 @@ TEST_CASE("a signal at any instruction: prologues, epilogues, the PLT") {
     setitimer(ITIMER_REAL, &never, nullptr);
   }
   CHECK(rounds.stacks() >= 400);
-  // GCC's CFI is wrong for the last two instructions of a realigned function (it says that bp is
-  // still saved where bp pointed): nobody can walk on from there.
-  CHECK(g_oracle.different == rounds.before.different);
-  CHECK(g_oracle.given_up - rounds.before.given_up < rounds.stacks() / 50);
+  check_few_given_up(rounds);
+}
+
+// function(argument), with a bp that is no address, as callers without a frame pointer have it.
+extern "C" unsigned call_with_wild_bp(unsigned argument, unsigned (*function)(unsigned));
+asm(".text\n"
+    ".type call_with_wild_bp, @function\n"
+    "call_with_wild_bp:\n"
+    ".cfi_startproc\n"
+    "  pushq %rbp\n"
+    ".cfi_def_cfa_offset 16\n"
+    ".cfi_offset %rbp, -16\n"
+    "  movl $0x5956, %ebp\n"
+    "  call *%rsi\n"
+    "  popq %rbp\n"
+    ".cfi_restore %rbp\n"
+    ".cfi_def_cfa_offset 8\n"
+    "  ret\n"
+    ".cfi_endproc\n"
+    ".size call_with_wild_bp, . - call_with_wild_bp\n");
+
+TEST_CASE("a signal at each instruction") {
+  started();
+  const Rounds rounds;
+  {
+    const Handler handler(SIGTRAP, 0);
+    for (unsigned i = 1; i <= 4; ++i) {
+      trap_each_instruction(true);
+      g_sink = g_sink + call_with_wild_bp(i, busy);
+      trap_each_instruction(false);
+    }
+  }
+  CHECK(rounds.stacks() >= 1000);
+  check_few_given_up(rounds);
 }
 
 // --- Libraries ----------------------------------------------------------------------------------
