@@ -49,7 +49,7 @@ static_assert(sizeof(Node) == 16 && offsetof(Node, depth) == 4 && offsetof(Node,
 struct Holder {
   u32 node;
   u8 space;  // Space
-  u8 flags;  // kHolderEstimated
+  u8 flags;  // kHolder…
   u16 api;   // Api of its first allocation
   Atomic<u64> live_bytes;
   Atomic<u64> live_count;
@@ -60,9 +60,11 @@ struct Holder {
   Atomic<u64> peak_bytes;
   Atomic<u64> peak_count;
   Atomic<u32> peak_epoch;
-  Atomic<u32> temporary_count;  // freed before the thread's next allocation (reserved; 0 in v1)
+  // Blocks that their thread freed before it allocated another: exact mode only. Stops at 2^32 − 1.
+  Atomic<u32> temporary_count;
 };
 inline constexpr u8 kHolderEstimated = 1;  // one of its blocks was sampled, so others were not
+inline constexpr u8 kHolderCandidate = 2;  // writer's own: may be among the next checkpoint's
 static_assert(sizeof(Holder) == 64 && offsetof(Holder, live_bytes) == 8 &&
               offsetof(Holder, total_bytes) == 24 && offsetof(Holder, peak_bytes) == 40 &&
               offsetof(Holder, peak_epoch) == 56);
@@ -176,11 +178,15 @@ struct Lane {
   u32 sums;                // a power of two; 0: none
   Atomic<u32> sums_epoch;  // SpaceTotals::peak_epoch of the heap during which they were made
   Atomic<u64> stamps;      // so many of the ring's events so far say only when the others were
+  // In the file: a u32 for each of the sums, blocks of that sum that were temporary
+  // (Holder::temporary_count). 0: none.
+  u64 temporaries_offset;
 };
 static_assert(offsetof(Lane, ring_offset) == 8 && offsetof(Lane, ring_next) == 24 &&
               offsetof(Lane, spaces) == 32 &&
               offsetof(Lane, sums_offset) == 32 + 48 * 12 + 16 * 96 &&
-              sizeof(Lane) == offsetof(Lane, sums_offset) + 24);
+              offsetof(Lane, temporaries_offset) == offsetof(Lane, sums_offset) + 24 &&
+              sizeof(Lane) == offsetof(Lane, temporaries_offset) + 8);
 
 // One event, in two words: ring.h says what is in them.
 struct Slot {
@@ -286,17 +292,32 @@ struct Point {
 };
 static_assert(sizeof(Point) == 112);
 
-// Reserved for later versions: the largest holders over time, and the program's own marks.
+// The largest holders at one moment. Like points: used again when the table is full, in no order,
+// time 0 while one is being written. Its rows stand side by side, and are used again with it.
+inline constexpr u32 kCheckpoints = 256;     // at most …
+inline constexpr u32 kCheckpointRows = 256;  // … with so many rows each
 struct Checkpoint {
-  u32 time_s;
+  Atomic<u64> time_ns;
+  u64 live_bytes[kLaneSpaces];  // of all holders: as published, in usable bytes
+  u32 first_row;                // entry in `checkpoint_rows`
+  u32 rows;
+  u32 capacity;  // writer's own: rows that there is room for
+  u32 reserved;
+};
+struct CheckpointRow {
   u32 holder;
+  u32 time_ms;  // its checkpoint's, since start: else the row belongs to another by now
   u64 live_bytes;
 };
+static_assert(sizeof(Checkpoint) == 120 && sizeof(CheckpointRow) == 16);
+
+// What the program said of itself (oomrec_mark).
+inline constexpr u32 kMarks = 4096;  // further ones are counted in Header::dropped_marks
 struct Mark {
   u64 time_ns;
   StringId text;
   u32 thread;
 };
-static_assert(sizeof(Checkpoint) == 16 && sizeof(Mark) == 16);
+static_assert(sizeof(Mark) == 16);
 
 }  // namespace oomrec::session

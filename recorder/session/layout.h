@@ -30,7 +30,7 @@
 namespace oomrec::session {
 
 inline constexpr u64 kMagic = 0x014345524d4f4f1aULL;  // 1A "OOMREC" 01
-inline constexpr u32 kVersion = 4;
+inline constexpr u32 kVersion = 5;
 inline constexpr u64 kSegmentBytes = u64{16} << 20;
 inline constexpr u32 kMaxSegments = 64;
 inline constexpr u64 kPageBytes = 4096;
@@ -62,6 +62,7 @@ enum class TableId : u32 {
   device_blocks,
   device_points,
   api_tallies,  // Tally of Api i at entry i + 1: of functions that have no place in a lane
+  checkpoint_rows,
   count_
 };
 inline constexpr u32 kTableSlots = 24;
@@ -179,7 +180,7 @@ struct Header {
   SharedMemory shared;
   Driver drivers[kVendors];
   Atomic<u32> near_device;  // entry in `devices` that a near_limit bundle, being written, is about
-  u32 reserved;
+  Atomic<u32> dropped_marks;  // there were too many
 };
 static_assert(offsetof(Header, used_bytes) == 24 && offsetof(Header, alive_mutex) == 40 &&
               offsetof(Header, pid) == 104 && offsetof(Header, boot_id) == 120 &&

@@ -200,14 +200,19 @@ bool View::holder(std::uint64_t index, Holder& out) const noexcept {
   const u64 lanes = count(TableId::lanes);
   for (u64 lane = 1; lane < lanes; ++lane) {
     const LaneSums sums = sums_of(lane);
-    HolderSum sum;
-    if (sums.count == 0 || !sum_at(sums, out.node & (sums.count - 1), sum) || sum.holder != index)
+    Told told;
+    if (sums.count == 0 || !sum_at(sums, out.node & (sums.count - 1), told) ||
+        told.sum.holder != index)
       continue;
+    const HolderSum& sum = told.sum;
     add(out.live_bytes, sum.live_bytes());
     add(out.live_count, sum.live_count());
     add(out.total_bytes, sum.allocated_bytes);
     add(out.total_count, sum.allocated_count());
-    if (!sums.in_peak) continue;
+    out.temporary_count.store(
+        saturated_sum(out.temporary_count.load(std::memory_order_relaxed), told.temporary_count),
+        std::memory_order_relaxed);
+    if (!told.in_peak) continue;
     add(out.peak_bytes, sum.live_bytes());
     add(out.peak_count, sum.live_count());
   }
@@ -218,7 +223,8 @@ View::LaneSums View::sums_of(u64 lane) const noexcept {
   u32 entry_bytes = 0;
   const u64 offset = offset_of_entry(kLaneChunks, TableId::lanes, lane, entry_bytes);
   const std::byte* const from = offset == 0 ? nullptr : bytes_.at(offset, entry_bytes);
-  if (from == nullptr || entry_bytes < sizeof(Lane)) return {};
+  // Before version 5 a lane had no temporaries.
+  if (from == nullptr || entry_bytes < offsetof(Lane, temporaries_offset)) return {};
   const auto* const entry = reinterpret_cast<const Lane*>(from);
   const u32 sums = entry->sums;
   const u64 sums_offset = entry->sums_offset;
@@ -229,12 +235,20 @@ View::LaneSums View::sums_of(u64 lane) const noexcept {
   const u32 epoch = header_->spaces[static_cast<std::size_t>(Space::heap)].peak_epoch;
   const std::byte* const array = bytes_.at(sums_offset, u64{sums} * sizeof(HolderSum));
   if (array == nullptr) return {};
-  return {array, sums, entry->sums_epoch.load(std::memory_order_relaxed) != epoch};
+  const u64 temporaries = entry_bytes < sizeof(Lane) ? 0 : entry->temporaries_offset;
+  const bool counted = temporaries % sizeof(u32) == 0 && temporaries >= kHeaderBytes;
+  return {array, counted ? bytes_.at(temporaries, u64{sums} * sizeof(u32)) : nullptr, sums,
+          entry->sums_epoch.load(std::memory_order_relaxed) != epoch};
 }
 
-bool View::sum_at(const LaneSums& sums, u32 at, HolderSum& out) noexcept {
-  std::memcpy(static_cast<void*>(&out), sums.from + u64{at} * sizeof(HolderSum), sizeof(HolderSum));
-  return out.holder != 0 && out.counts != 0;
+bool View::sum_at(const LaneSums& sums, u32 at, Told& out) noexcept {
+  std::memcpy(static_cast<void*>(&out.sum), sums.from + u64{at} * sizeof(HolderSum),
+              sizeof(HolderSum));
+  out.in_peak = sums.in_peak;
+  out.temporary_count = 0;
+  if (sums.temporaries != nullptr)
+    std::memcpy(&out.temporary_count, sums.temporaries + u64{at} * sizeof(u32), sizeof(u32));
+  return out.sum.holder != 0 && out.sum.counts != 0;
 }
 
 const std::byte* View::words_of(u64 index, SidePage& page) const noexcept {

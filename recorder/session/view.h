@@ -60,14 +60,15 @@ class View {
   std::uint64_t count(TableId table) const noexcept;
 
   // A copy of entry `index`, zero-filled where the writer's entry was smaller. False when it is not
-  // there. T must be the struct of that table. A LiveBlock, LiveRange or DeviceBlock whose slot
-  // changes meanwhile reads as a free slot. Cost: a few nanoseconds.
+  // there. T must be the struct of that table. A LiveBlock, LiveRange, DeviceBlock or Checkpoint
+  // that changes meanwhile reads as a free slot, or one that is being written. Cost: a few
+  // nanoseconds.
   template <class T>
   bool read(TableId table, std::uint64_t index, T& out) const noexcept {
     static_assert(std::is_trivially_destructible_v<T> && std::is_standard_layout_v<T>);
     static constexpr Chunks kChunks{sizeof(T)};
     constexpr bool guarded = std::is_same_v<T, LiveBlock> || std::is_same_v<T, LiveRange> ||
-                             std::is_same_v<T, DeviceBlock>;
+                             std::is_same_v<T, DeviceBlock> || std::is_same_v<T, Checkpoint>;
     return read_bytes(kChunks, table, index, &out, sizeof(T), guarded);
   }
 
@@ -75,16 +76,21 @@ class View {
   // peak_epoch. Cost: a few nanoseconds a lane.
   bool holder(std::uint64_t index, Holder& out) const noexcept;
 
-  // Visits what the lanes have summed up, place by place: visit(const HolderSum&, in_peak), the
-  // latter when it belongs to the picture of the heap's latest peak step.
+  // What one lane has summed up for the holder in `sum`.
+  struct Told {
+    HolderSum sum;
+    bool in_peak;                   // of the picture of the heap's latest peak step
+    std::uint32_t temporary_count;  // of its blocks
+  };
+  // Visits what the lanes have summed up, place by place: visit(const Told&).
   template <class Visit>
   void for_each_sum(Visit&& visit) const noexcept {
     const std::uint64_t lanes = count(TableId::lanes);
     for (std::uint64_t lane = 1; lane < lanes; ++lane) {
       const LaneSums sums = sums_of(lane);
-      HolderSum sum;
+      Told told;
       for (std::uint32_t at = 0; at < sums.count; ++at)
-        if (sum_at(sums, at, sum)) visit(sum, sums.in_peak);
+        if (sum_at(sums, at, told)) visit(static_cast<const Told&>(told));
     }
   }
 
@@ -136,11 +142,12 @@ class View {
  private:
   struct LaneSums {
     const std::byte* from = nullptr;
+    const std::byte* temporaries = nullptr;
     std::uint32_t count = 0;
     bool in_peak = false;
   };
   LaneSums sums_of(std::uint64_t lane) const noexcept;
-  static bool sum_at(const LaneSums&, std::uint32_t at, HolderSum& out) noexcept;
+  static bool sum_at(const LaneSums&, std::uint32_t at, Told& out) noexcept;
   bool slot_at(const Lane&, std::uint64_t number, Event& out) const noexcept;
   bool complete_event(const Lane&, std::uint64_t number, Event&) const noexcept;
   const std::byte* words_of(std::uint64_t index, SidePage& page) const noexcept;
@@ -166,6 +173,11 @@ class View {
 enum class Life : std::uint8_t { alive, dead };
 Life life_of(const View& view) noexcept;
 Life life_of(const Header& header) noexcept;  // needs the fields up to pid_namespace only
+
+// The sum of two counts that stop at 2^32 − 1.
+constexpr std::uint32_t saturated_sum(std::uint32_t a, std::uint32_t b) noexcept {
+  return a + b < a ? ~std::uint32_t{0} : a + b;
+}
 
 // Frame words: see layout.h.
 constexpr FrameKind kind_of(std::uint64_t frame) noexcept {

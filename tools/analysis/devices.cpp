@@ -30,16 +30,6 @@ std::string uuid_of(const Device& device) {
   return std::string{text.view()};
 }
 
-// The last moment that the recording knows of, by the session's clock.
-std::uint64_t end_of(const Recording& recording) {
-  const session::View& view = recording.view();
-  std::uint64_t end = recording.header().last_tick_ns;
-  session::Failure failure{};
-  for (std::uint64_t i = 1; i < view.count(TableId::failures); ++i)
-    if (view.read(TableId::failures, i, failure)) end = std::max(end, failure.time_ns);
-  return end;
-}
-
 DeviceFigures figures_of(const Device& device, std::uint32_t entry, std::uint64_t end_ns) {
   DeviceFigures figures;
   figures.entry = entry;
@@ -89,7 +79,7 @@ std::uint64_t DeviceFigures::others_bytes() const {
 
 std::vector<DeviceFigures> devices_of(const Recording& recording, std::uint32_t failure) {
   const session::View& view = recording.view();
-  const std::uint64_t end_ns = end_of(recording);
+  const std::uint64_t end_ns = recording.end_ns();
   session::Failure refused{};
   if (failure != 0) view.read(TableId::failures, failure, refused);
   std::vector<DeviceFigures> rows;
@@ -121,6 +111,7 @@ std::vector<HolderFigures> holders_on(const Recording& recording, std::uint32_t 
       continue;
     HolderFigures& row = by_holder[block.holder];
     if (row.live_count == 0) {
+      row.entry = block.holder;
       const bool is_hip = block.vendor == static_cast<std::uint8_t>(session::Vendor::hip);
       row.space = is_hip ? Space::hip : Space::cuda;
       if (block.holder != 0 && view.read(TableId::holders, block.holder, holder)) {

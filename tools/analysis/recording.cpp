@@ -133,6 +133,8 @@ std::vector<HolderFigures> Recording::holders() const {
     if (!view_.read(TableId::holders, i, holder) || holder.space >= kSpaceCount) continue;
     row_of[i] = rows.size();
     HolderFigures row;
+    row.entry = static_cast<std::uint32_t>(i);
+    row.temporary_count = holder.temporary_count;
     row.node = holder.node;
     row.space = static_cast<Space>(holder.space);
     row.api = static_cast<Api>(holder.api);
@@ -146,7 +148,8 @@ std::vector<HolderFigures> Recording::holders() const {
     row.peak_count = changed_since ? holder.peak_count.load() : row.live_count;
     rows.push_back(row);
   }
-  view_.for_each_sum([&](const session::HolderSum& sum, bool in_peak) {
+  view_.for_each_sum([&](const session::View::Told& told) {
+    const session::HolderSum& sum = told.sum;
     const std::uint64_t number = sum.holder;
     if (number >= count || row_of[number] == count) return;
     HolderFigures& row = rows[row_of[number]];
@@ -154,7 +157,8 @@ std::vector<HolderFigures> Recording::holders() const {
     row.live_count += sum.live_count();
     row.total_bytes += sum.allocated_bytes;
     row.total_count += sum.allocated_count();
-    if (!in_peak) return;
+    row.temporary_count += told.temporary_count;
+    if (!told.in_peak) return;
     row.peak_bytes += sum.live_bytes();
     row.peak_count += sum.live_count();
   });
@@ -173,6 +177,17 @@ std::vector<std::string> Recording::arguments() const {
 Mode Recording::mode_now() const {
   const auto mode = header().mode_now.load();
   return mode < kModeNames.size() ? static_cast<Mode>(mode) : Mode::sampled;
+}
+
+std::uint64_t Recording::end_ns() const {
+  std::uint64_t end = std::max(header().start_monotonic_ns, header().last_tick_ns.load());
+  session::Failure failure{};
+  for (std::uint64_t i = 1; i < view_.count(TableId::failures); ++i)
+    if (view_.read(TableId::failures, i, failure)) end = std::max(end, failure.time_ns);
+  session::Mark mark{};
+  for (std::uint64_t i = 1; i < view_.count(TableId::marks); ++i)
+    if (view_.read(TableId::marks, i, mark)) end = std::max(end, mark.time_ns);
+  return end;
 }
 
 std::uint64_t Recording::realtime_of(std::uint64_t monotonic_ns) const {

@@ -42,7 +42,7 @@ void release_all() {
 // Told to nobody yet: what lanes hold.
 std::uint64_t summed_up() {
   std::uint64_t sums = 0;
-  g_session.view().for_each_sum([&](const session::HolderSum&, bool) { ++sums; });
+  g_session.view().for_each_sum([&](const session::View::Told&) { ++sums; });
   return sums;
 }
 

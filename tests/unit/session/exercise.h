@@ -66,7 +66,9 @@ inline u64 exercise(const View& view) {
   read_some<Code>(view, TableId::codes, [&](const Code& code) { count_string(code.line_table); });
   read_some<Point>(view, TableId::points, [&](const Point& point) { sum += point.rss_bytes; });
   read_some<Checkpoint>(view, TableId::checkpoints,
-                        [&](const Checkpoint& entry) { sum += entry.time_s; });
+                        [&](const Checkpoint& entry) { sum += u64{entry.first_row} + entry.rows; });
+  read_some<CheckpointRow>(view, TableId::checkpoint_rows,
+                           [&](const CheckpointRow& row) { sum += row.live_bytes; });
   read_some<Mark>(view, TableId::marks, [&](const Mark& mark) { count_string(mark.text); });
   for (u32 table = 0; table < 2 * kTableSlots; ++table)
     sum += view.count(static_cast<TableId>(table));

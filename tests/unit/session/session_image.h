@@ -40,6 +40,8 @@ inline constexpr TableId kTableOf<Point> = TableId::points;
 template <>
 inline constexpr TableId kTableOf<Checkpoint> = TableId::checkpoints;
 template <>
+inline constexpr TableId kTableOf<CheckpointRow> = TableId::checkpoint_rows;
+template <>
 inline constexpr TableId kTableOf<Mark> = TableId::marks;
 
 class SessionImage {
