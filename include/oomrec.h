@@ -20,13 +20,14 @@
 
 #include <stdint.h>
 
-#define OOMREC_API_VERSION 1
+#define OOMREC_API_VERSION 2
 
 #ifdef __cplusplus
 extern "C" {
 #endif
 
-/* The version of these functions: OOMREC_API_VERSION of the library that is loaded. */
+/* The version of these functions: OOMREC_API_VERSION of the library that is loaded. oomrec_mark is
+ * there from 2 on. */
 __attribute__((weak)) int oomrec_api_version(void);
 
 /* 1 while events are recorded, else 0: switched off, or given up. */
@@ -44,6 +45,10 @@ __attribute__((weak)) void oomrec_set_limit(uint64_t bytes);
  * nest; failures and bundles carry the innermost. `text` is copied. */
 __attribute__((weak)) void oomrec_context_push(const char* text);
 __attribute__((weak)) void oomrec_context_pop(void);
+
+/* Marks this moment on the time line, such as the end of an epoch. The first 256 bytes of `text`
+ * are copied. There is room for 4,096 marks; the recording counts those beyond. */
+__attribute__((weak)) void oomrec_mark(const char* text);
 
 #ifdef __cplusplus
 }

@@ -5,6 +5,9 @@
 //
 // In exact mode small blocks go to the side table and their holders' figures to the thread's own
 // sums: nothing is written that another thread writes, too.
+//
+// A block is temporary when its thread frees it before it allocates another. Known in exact mode,
+// where every allocation is seen. A realloc frees and allocates, also where it fails.
 #include "recorder/counters.h"
 #include "recorder/device/devices.h"
 #include "recorder/injection.h"
@@ -41,9 +44,10 @@ bool grow(InHook hook, ThreadState& thread, std::uint32_t node, Api api,
 }
 
 // `thread` may be nullptr.
-void shrink(InHook hook, ThreadState* thread, std::uint32_t node, std::uint64_t bytes) noexcept {
-  if (thread != nullptr) return thread->sums.shrink(hook, g_state.holders, node, bytes);
-  live::HolderSums::shrink_at_once(hook, g_state.holders, node, bytes);
+void shrink(InHook hook, ThreadState* thread, std::uint32_t node, std::uint64_t bytes,
+            bool temporary) noexcept {
+  if (thread != nullptr) return thread->sums.shrink(hook, g_state.holders, node, bytes, temporary);
+  live::HolderSums::shrink_at_once(hook, g_state.holders, node, bytes, temporary);
 }
 
 // Where the block goes in the side table; nullptr: it is not for it, or has no place there. The
@@ -66,20 +70,20 @@ bool insert_small(InHook hook, ThreadState& thread, const Block& block, std::uin
              std::memory_order_relaxed);
   if (before != 0) [[unlikely]] {  // what was there is gone: its free passed no hook
     const session::SmallBlock gone = session::unpacked(before, 0);
-    shrink(hook, &thread, gone.node, gone.bytes);
+    shrink(hook, &thread, gone.node, gone.bytes, false);
   }
   return true;
 }
 
 // `thread` may be nullptr. False: no such block there.
-bool remove_small(InHook hook, ThreadState* thread, Released& released) noexcept {
+bool remove_small(InHook hook, ThreadState* thread, Released& released, bool temporary) noexcept {
   std::atomic<std::uint64_t>* const word = g_state.small_blocks.known_word(released.address);
   if (word == nullptr) return false;
   const session::SmallBlock block =
       g_state.small_blocks.unpack(word->load(std::memory_order_relaxed), released.address);
   if (block.node == 0) return false;
   word->store(0, std::memory_order_relaxed);
-  shrink(hook, thread, block.node, block.bytes);
+  shrink(hook, thread, block.node, block.bytes, temporary);
   released.bytes = block.bytes;
   released.node = block.node;
   released.weight = 1;
@@ -108,13 +112,14 @@ bool insert(InHook hook, const ThreadState& thread, const Block& block, std::uin
   return true;
 }
 
-void remove(InHook hook, Released& released) noexcept {
+void remove(InHook hook, Released& released, bool temporary) noexcept {
   live::Block block;
   if (!g_state.blocks.may_hold(released.address) ||
       !g_state.blocks.remove(hook, released.address, block)) {
     return;
   }
   let_go(hook, block);
+  if (temporary) g_state.holders.add_temporary(hook, block.holder, 1);
   released.bytes = block.bytes;
   released.holder = block.holder;
   released.weight = block.weight;
@@ -143,6 +148,7 @@ void append(ThreadState& thread, EventKind kind, const Block& block, std::uint32
 [[gnu::noinline]] void record_block(InHook hook, ThreadState& thread, const Block& block,
                                     Share share) noexcept {
   maybe_read_clock(hook, thread);
+  thread.last_block_of(block.space) = block.address;
   std::atomic<std::uint64_t>* const word = small_word(hook, block);
   const std::uint32_t node = stack::capture(hook, thread.stacks, thread.root());
   thread.note_served(node);
@@ -164,11 +170,19 @@ void let_go_inherited(InHook hook, Space space, std::uint64_t usable_bytes) noex
   }
 }
 
+// Once: its address may come to another thread next.
+bool is_temporary(ThreadState* thread, Space space, std::uint64_t address) noexcept {
+  if (!exact() || thread == nullptr || thread->last_block_of(space) != address) return false;
+  thread->last_block_of(space) = 0;
+  return true;
+}
+
 // The block at released.address, if one is recorded there, is let go; tells what it was. `thread`
 // may be nullptr.
 [[gnu::noinline]] void forget_block(InHook hook, ThreadState* thread, Space space, Api api,
                                     std::uint32_t device, Released& released) noexcept {
-  if (!remove_small(hook, thread, released)) remove(hook, released);
+  const bool temporary = is_temporary(thread, space, released.address);
+  if (!remove_small(hook, thread, released, temporary)) remove(hook, released, temporary);
   if (released.usable_bytes == 0) released.usable_bytes = released.bytes;
   if (released.weight == 0) let_go_inherited(hook, space, released.usable_bytes);
   if (thread == nullptr || (released.weight == 0 && !exact())) return;

@@ -1,7 +1,7 @@
-// What is told to the recorder beside allocations: children, limits, labels, modules.
+// What is told to the recorder beside allocations: children, limits, labels, marks, modules.
 //
 // An event `mark` with api `fork` is a child that was waited for (address: its pid, bytes: its wait
-// status).
+// status), one with api `oomrec_mark` the program's own (address: its entry in `marks`).
 #include "recorder/recorder.h"
 
 #include "recorder/ended_children.h"
@@ -24,6 +24,25 @@ void on_child_status(InHook hook, int pid, int wait_status) noexcept {
   maybe_read_clock(hook, *thread);
   append_event(*thread, EventKind::mark, Api::fork, static_cast<std::uint64_t>(pid),
                static_cast<std::uint32_t>(wait_status), 0);
+}
+
+void mark(InHook hook, std::string_view text) noexcept {
+  constexpr std::size_t kMostBytes = 256;
+  if (phase() != Phase::active) return;
+  ThreadState* const thread = current_thread(hook);
+  const std::uint64_t now = system::monotonic_ns();
+  const bool full = g_session.marks.size() > session::kMarks;
+  const session::StringId id = full ? 0 : g_session.add_string(hook, text.substr(0, kMostBytes));
+  std::uint32_t entry = 0;
+  if (full || !g_session.marks.append(hook, entry, [&](session::Mark& mark) noexcept {
+        mark = {now, id, thread != nullptr ? thread->thread : 0};
+      })) {
+    g_session.header().dropped_marks.fetch_add(1, std::memory_order_relaxed);
+    return;
+  }
+  if (thread == nullptr) return;
+  read_clock(hook, *thread);
+  append_event(*thread, EventKind::mark, Api::oomrec_mark, entry, 0, 0);
 }
 
 void set_limit(InHook, std::uint64_t bytes) noexcept {

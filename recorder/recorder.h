@@ -133,6 +133,9 @@ void on_failure(InHook, const Request&, int error, bool by_us) noexcept;
 // oomrec_dump(): a bundle now. True when it was written.
 bool dump(InHook, std::string_view reason) noexcept;
 
+// oomrec_mark(): the program says where in its work it is.
+void mark(InHook, std::string_view text) noexcept;
+
 void set_limit(InHook, std::uint64_t bytes) noexcept;
 void push_context(InHook, std::string_view text) noexcept;
 void pop_context(InHook) noexcept;

@@ -79,7 +79,7 @@ ThreadState* state_of(InHook hook, std::uint32_t lane) noexcept {
   system::call(SYS_madvise, state, sizeof(ThreadState), MADV_WIPEONFORK);
   state->lane = &g_session.lanes.at(lane);
   state->ring.use(*state->lane, g_session.ring(lane));
-  state->sums.use(*state->lane, g_session.sums(lane));
+  state->sums.use(*state->lane, g_session.sums(lane), g_session.temporaries(lane));
   g_threads.by_lane[lane].store(state, std::memory_order_release);
   return state;
 }
@@ -119,6 +119,7 @@ ThreadState* find_thread(InHook hook) noexcept {
   state->thread = thread;
   state->context_depth = 0;
   state->refusal = {};
+  state->last_block[0] = state->last_block[1] = 0;
   state->roots[0] = group;
   state->events_to_clock = 0;
   state->quick = is_quick();

@@ -37,9 +37,12 @@ struct ThreadState {
   std::uint32_t roots[1 + kMaxContexts];
   std::uint32_t sums_settled_ms;  // when the holders were told last
   live::HolderSums sums;
+  // Address of its latest block: of PyTorch's, which lie inside others, and of all the others.
+  std::uint64_t last_block[2];
   Refusal refusal;  // its last that was no probe
   stack::ThreadStacks stacks;
 
+  std::uint64_t& last_block_of(Space space) noexcept { return last_block[space == Space::torch]; }
   std::uint32_t birth_s() const noexcept { return time_ms / 1000; }  // of a block, now
   // The stack `node` has been given memory.
   void note_served(std::uint32_t node) noexcept {

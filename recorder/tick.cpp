@@ -1,12 +1,14 @@
 #include "recorder/tick.h"
 
 #include "recorder/bundle/bundle.h"
+#include "recorder/checkpoints.h"
 #include "recorder/counters.h"
 #include "recorder/device/devices.h"
 #include "recorder/failures.h"
 #include "recorder/near_limit.h"
 #include "recorder/stack/stack.h"
 #include "recorder/system/files.h"
+#include "recorder/time_line.h"
 
 namespace oomrec::recorder {
 
@@ -16,13 +18,15 @@ using session::Point;
 
 namespace {
 
+constexpr std::uint32_t kPoints = 1200;
+
 struct Ticks {
   std::atomic<bool> at_work{false};
   std::atomic<std::uint64_t> coarser_at{~std::uint64_t{0}};  // the tick of the last time
   std::uint32_t number = 0;
-  TimeLine line;
-  std::uint32_t entry_of[TimeLine::kPoints] = {};         // place → entry in `points`
-  std::uint32_t device_entry_of[TimeLine::kPoints] = {};  // … in `device_points`; 0: none
+  TimeLine<kPoints> line;
+  std::uint32_t entry_of[kPoints] = {};         // place → entry in `points`
+  std::uint32_t device_entry_of[kPoints] = {};  // … in `device_points`; 0: none
 };
 constinit Ticks g_ticks;
 
@@ -32,20 +36,16 @@ void write_point(Point& point, std::uint64_t now, std::uint64_t rss) noexcept {
   time.store(0, std::memory_order_relaxed);
   std::atomic_thread_fence(std::memory_order_release);
   point.rss_bytes = rss;
-  for (std::size_t at = 0; at < kSpaceCount; ++at) {
-    const std::int64_t live =
-        header.spaces[at].published_live_bytes.load(std::memory_order_relaxed);
-    point.live_bytes[at] = live < 0 ? 0 : static_cast<std::uint64_t>(live);
-  }
+  for (std::size_t at = 0; at < kSpaceCount; ++at)
+    point.live_bytes[at] = header.spaces[at].live_bytes();
   time.store(now, std::memory_order_release);
 }
 
-void add_point(InHook hook, std::uint64_t now) noexcept {
-  TimeLine& line = g_ticks.line;
-  const std::uint32_t tick = g_ticks.number++;
+void add_point(InHook hook, std::uint32_t tick, std::uint64_t now) noexcept {
+  TimeLine<kPoints>& line = g_ticks.line;
   if (!line.wants(tick)) return;
   const std::uint32_t place = line.place(tick);
-  if (place == TimeLine::kPoints) return;
+  if (place == line.kNone) return;
   const std::uint64_t rss = g_session.header().health.rss_bytes.load(std::memory_order_relaxed);
   write_device_point(hook, now, g_ticks.device_entry_of[place]);
   if (place < line.count()) {
@@ -99,15 +99,18 @@ void read_clock(InHook hook, ThreadState& thread) noexcept {
   note_recovery(hook, now);
   stack::check_a_module(hook);
   watch_limits(hook, now);
-  add_point(hook, now);
+  const std::uint32_t tick = g_ticks.number++;
+  add_point(hook, tick, now);
+  add_checkpoint(hook, tick, now);
   g_ticks.at_work.store(false, std::memory_order_release);
 }
 
-void forget_ticks(InHook) noexcept {
+void forget_ticks(InHook hook) noexcept {
   g_ticks.at_work.store(false, std::memory_order_relaxed);
   g_ticks.number = 0;
   for (std::uint32_t& entry : g_ticks.device_entry_of) entry = 0;
   g_ticks.line.forget();
+  forget_checkpoints(hook);
 }
 
 }  // namespace oomrec::recorder

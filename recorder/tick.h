@@ -21,50 +21,6 @@ inline void maybe_read_clock(InHook hook, ThreadState& thread) noexcept {
   }
 }
 
-// Keeps the time line at a constant size: `kPoints` points, each a power of two of ticks apart.
-// When the table is full the distance doubles, and from then on each new point takes the place of
-// one that now lies too close. So the table is not in order of time: readers sort. A point whose
-// time is 0 is being written.
-class TimeLine {
- public:
-  static constexpr std::uint32_t kPoints = 1200;
-
-  // Whether tick number `tick` gets a point.
-  bool wants(std::uint32_t tick) const noexcept { return tick % spacing_ == 0; }
-  std::uint32_t spacing() const noexcept { return spacing_; }
-
-  // The place of its point: an index below count(), or count() itself for a new one.
-  std::uint32_t place(std::uint32_t tick) noexcept {
-    if (count_ < kPoints) {
-      ticks_[count_] = tick;
-      return count_;
-    }
-    while (true) {
-      for (; cursor_ < kPoints; ++cursor_) {
-        if (ticks_[cursor_] % spacing_ != 0) {
-          ticks_[cursor_] = tick;
-          return cursor_++;
-        }
-      }
-      cursor_ = 0;
-      spacing_ *= 2;
-      if (!wants(tick)) return kPoints;  // too close itself, by now
-    }
-  }
-  std::uint32_t count() const noexcept { return count_; }
-  void added() noexcept { ++count_; }
-  void forget() noexcept {
-    count_ = cursor_ = 0;
-    spacing_ = 1;
-  }
-
- private:
-  std::uint32_t count_ = 0;
-  std::uint32_t cursor_ = 0;
-  std::uint32_t spacing_ = 1;
-  std::uint32_t ticks_[kPoints] = {};
-};
-
 // Exact recording has used up its budget: from here on a sample, and the session says so. What is
 // in the tables stays exact.
 void fall_back_to_sampling() noexcept;

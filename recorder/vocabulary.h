@@ -46,7 +46,7 @@ namespace oomrec {
   X(posix_memalign) X(valloc) X(pvalloc) X(operator_new) X(operator_delete) \
   X(mmap) X(munmap) X(mremap) X(mprotect) X(brk) X(sbrk) X(shmat) X(shmdt) \
   X(fork) X(pthread_create) X(dlopen) X(posix_spawn) X(inherited) X(request) \
-  X(reportMemoryUsageToProfiler) X(reportOutOfMemoryToProfiler)
+  X(reportMemoryUsageToProfiler) X(reportOutOfMemoryToProfiler) X(oomrec_mark)
 
 // Those of GPU drivers (shim/gpu/), without the suffixes of their several versions: cuMemAlloc_v2
 // is cuMemAlloc.

@@ -36,6 +36,10 @@ OOMREC_EXPORT int oomrec_dump(const char* reason) {
   return written ? 1 : 0;
 }
 
+OOMREC_EXPORT void oomrec_mark(const char* text) {
+  as_recorder([&](oomrec::InHook hook) { oomrec::recorder::mark(hook, text_of(text)); });
+}
+
 OOMREC_EXPORT void oomrec_set_limit(uint64_t bytes) {
   as_recorder([&](oomrec::InHook hook) { oomrec::recorder::set_limit(hook, bytes); });
 }

@@ -14,7 +14,12 @@
 namespace oomrec::bundle {
 
 // What was left out, so that the bundle stays below the bound of its directory.
-enum class Reduction : std::uint8_t { none, without_events, largest_stacks };
+enum class Reduction : std::uint8_t {
+  none,
+  without_events,
+  largest_stacks,       // and no events
+  without_checkpoints,  // likewise, and none of those
+};
 
 struct Job {
   const session::View& view;

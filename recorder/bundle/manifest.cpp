@@ -7,7 +7,8 @@ namespace oomrec::bundle {
 namespace {
 
 std::string_view reduction_word(Reduction reduction) noexcept {
-  constexpr std::string_view kWords[] = {{}, "without_events", "largest_stacks"};
+  constexpr std::string_view kWords[] = {
+      {}, "without_events", "largest_stacks", "without_checkpoints"};
   return kWords[static_cast<std::size_t>(reduction)];
 }
 

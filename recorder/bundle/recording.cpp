@@ -4,19 +4,21 @@
 // directory names is read, and the kernel reads it (pwrite from the mapping): a page that is not
 // there costs the copy, never a fault. The header is copied first, with its counts, so that entries
 // added meanwhile are left out. A copy too large for its directory is made without event rings,
-// then with the largest stacks alone; totals, threads, failures and the time line are always whole.
+// then with the largest stacks alone, then without checkpoints; totals, threads, failures, marks
+// and the time line are always whole.
 #include <algorithm>
 #include <cstring>
 #include <iterator>
 
 #include "recorder/bundle/files.h"
-#include "recorder/bundle/largest.h"
+#include "recorder/bundle/holder_selection.h"
 #include "recorder/bundle/node_selection.h"
 #include "recorder/bundle/system.h"
 
 namespace oomrec::bundle {
 namespace {
 
+using session::CheckpointRow;
 using session::chunk_bytes;
 using session::Failure;
 using session::Header;
@@ -35,7 +37,7 @@ constexpr std::uint64_t kEventBytes = 330;              // of one event in event
 // The parts of Workspace::text while a recording is written.
 struct Memory {
   alignas(Header) char header[session::kHeaderBytes];
-  LargestHolder largest[kLargestStacks];
+  HolderSelection<kLargestStacks> holders;
   std::uint32_t ranks[std::size(Workspace{}.sort) / NodeSelection::kWordsPerRank];
 };
 static_assert(sizeof(Memory) <= sizeof(Workspace{}.text) && alignof(Memory) <= 8);
@@ -64,6 +66,7 @@ class Recording {
   void place_table(TableId id) noexcept;
   std::uint64_t ring_bytes(const Lane& lane) const noexcept;
   std::uint64_t sums_bytes(const Lane& lane) const noexcept;
+  std::uint64_t temporaries_bytes(const Lane& lane) const noexcept;
   std::uint64_t side_bytes(std::uint64_t index, session::SidePage& page) const noexcept;
   void select_largest() noexcept;
   void put(std::uint64_t offset, const void* data, std::uint64_t bytes) noexcept;
@@ -81,7 +84,6 @@ class Recording {
   Header& header_;
   NodeSelection nodes_;
   Reduction reduction_ = Reduction::none;
-  std::size_t largest_count_ = 0;
   std::uint64_t end_ = 0;
   int fd_ = -1;
   int error_ = 0;
@@ -124,9 +126,15 @@ std::uint64_t Recording::ring_bytes(const Lane& lane) const noexcept {
 
 // The largest stacks have the sums in their holders.
 std::uint64_t Recording::sums_bytes(const Lane& lane) const noexcept {
-  if (reduction_ == Reduction::largest_stacks || lane.sums_offset == 0) return 0;
+  if (reduction_ >= Reduction::largest_stacks || lane.sums_offset == 0) return 0;
   const std::uint64_t bytes = std::uint64_t{lane.sums} * sizeof(session::HolderSum);
   return view_.bytes().at(lane.sums_offset, bytes) == nullptr ? 0 : bytes;
+}
+
+std::uint64_t Recording::temporaries_bytes(const Lane& lane) const noexcept {
+  if (sums_bytes(lane) == 0 || lane.temporaries_offset == 0) return 0;
+  const std::uint64_t bytes = std::uint64_t{lane.sums} * sizeof(std::uint32_t);
+  return view_.bytes().at(lane.temporaries_offset, bytes) == nullptr ? 0 : bytes;
 }
 
 // 0: there is no such page.
@@ -142,10 +150,10 @@ std::uint64_t Recording::side_bytes(std::uint64_t index, session::SidePage& page
 
 void Recording::select_largest() noexcept {
   nodes_.clear();
-  largest_count_ = find_largest(view_, memory_.largest);
+  memory_.holders.select(view_);
   Holder holder{};
-  for (std::size_t i = 0; i < largest_count_; ++i)
-    if (view_.read(TableId::holders, memory_.largest[i].holder, holder)) nodes_.keep(holder.node);
+  for (const LargestHolder& row : memory_.holders.rows())
+    if (view_.read(TableId::holders, row.holder, holder)) nodes_.keep(holder.node);
   Failure failure{};
   for (std::uint64_t i = 1; i < view_.count(TableId::failures); ++i)
     if (view_.read(TableId::failures, i, failure)) nodes_.keep(failure.node);
@@ -178,15 +186,20 @@ std::uint64_t Recording::lay_out(Reduction reduction) noexcept {
   set(TableId::lanes, view_.count(TableId::lanes), sizeof(Lane));
   if (table(TableId::side_pages).entry_bytes != 0)
     set(TableId::side_pages, view_.count(TableId::side_pages), sizeof(session::SidePage));
-  if (reduction == Reduction::largest_stacks) {
+  if (reduction >= Reduction::largest_stacks) {
     select_largest();
     set(TableId::nodes, nodes_.total(), sizeof(Node));
-    set(TableId::holders, largest_count_ + 1, sizeof(Holder));
+    set(TableId::holders, memory_.holders.rows().size() + 1, sizeof(Holder));
     set(TableId::failures, view_.count(TableId::failures), sizeof(Failure));
-    for (const TableId id : {TableId::live_blocks, TableId::live_ranges, TableId::side_pages,
-                             TableId::checkpoints, TableId::device_blocks})
+    for (const TableId id :
+         {TableId::live_blocks, TableId::live_ranges, TableId::side_pages, TableId::device_blocks})
       set(id, 0, table(id).entry_bytes);
+    if (table(TableId::checkpoint_rows).entry_bytes != 0)
+      set(TableId::checkpoint_rows, view_.count(TableId::checkpoint_rows), sizeof(CheckpointRow));
   }
+  if (reduction == Reduction::without_checkpoints)
+    for (const TableId id : {TableId::checkpoints, TableId::checkpoint_rows})
+      set(id, 0, table(id).entry_bytes);
   for (std::uint32_t i = 0; i < static_cast<std::uint32_t>(TableId::count_); ++i)
     place_table(static_cast<TableId>(i));
 
@@ -194,7 +207,8 @@ std::uint64_t Recording::lay_out(Reduction reduction) noexcept {
   const std::uint64_t lanes = table(TableId::lanes).committed.load(std::memory_order_relaxed);
   for (std::uint64_t i = 1; i < lanes; ++i) {
     if (!view_.read(TableId::lanes, i, job_.work.lane)) continue;
-    for (const std::uint64_t part : {ring_bytes(job_.work.lane), sums_bytes(job_.work.lane)})
+    for (const std::uint64_t part : {ring_bytes(job_.work.lane), sums_bytes(job_.work.lane),
+                                     temporaries_bytes(job_.work.lane)})
       if (part != 0) place(part);
   }
   const std::uint64_t side_pages =
@@ -278,7 +292,9 @@ void Recording::copy_lanes() noexcept {
     if (!view_.read(TableId::lanes, i, lane)) return;
     lane.ring_offset = copy(lane.ring_offset, ring_bytes(lane));
     if (lane.ring_offset == 0) lane.ring_slots = 0;
-    lane.sums_offset = copy(lane.sums_offset, sums_bytes(lane));
+    const std::uint64_t sums = sums_bytes(lane), temporaries = temporaries_bytes(lane);
+    lane.sums_offset = copy(lane.sums_offset, sums);
+    lane.temporaries_offset = copy(lane.temporaries_offset, temporaries);
     if (lane.sums_offset == 0) lane.sums = 0;
     std::memcpy(out, static_cast<const void*>(&lane), sizeof lane);
   });
@@ -299,12 +315,12 @@ void Recording::copy_side_table() noexcept {
 
 int Recording::write(int fd) noexcept {
   fd_ = fd;
-  const bool whole = reduction_ != Reduction::largest_stacks;
+  const bool whole = reduction_ < Reduction::largest_stacks;
   for (std::uint32_t i = 0; i < static_cast<std::uint32_t>(TableId::count_); ++i) {
     const auto id = static_cast<TableId>(i);
-    const bool rewritten =
-        id == TableId::lanes || id == TableId::side_pages ||
-        (!whole && (id == TableId::nodes || id == TableId::holders || id == TableId::failures));
+    const bool rewritten = id == TableId::lanes || id == TableId::side_pages ||
+                           (!whole && (id == TableId::nodes || id == TableId::holders ||
+                                       id == TableId::failures || id == TableId::checkpoint_rows));
     if (!rewritten) copy_table(id);
   }
   copy_lanes();
@@ -321,7 +337,7 @@ int Recording::write(int fd) noexcept {
     });
     rewrite_table(TableId::holders, [&](std::uint64_t i, char* out) {
       Holder holder{};
-      if (i == 0 || !view_.holder(memory_.largest[i - 1].holder, holder)) return;
+      if (i == 0 || !view_.holder(memory_.holders.rows()[i - 1].holder, holder)) return;
       holder.peak_epoch.store(view_.header().spaces[holder.space].peak_epoch);
       holder.node = nodes_.renumbered(holder.node);
       std::memcpy(out, static_cast<const void*>(&holder), sizeof holder);
@@ -332,6 +348,14 @@ int Recording::write(int fd) noexcept {
       failure.node = nodes_.renumbered(failure.node);
       std::memcpy(out, static_cast<const void*>(&failure), sizeof failure);
     });
+    if (table(TableId::checkpoint_rows).entry_bytes != 0) {
+      rewrite_table(TableId::checkpoint_rows, [&](std::uint64_t i, char* out) {
+        CheckpointRow row{};
+        if (!view_.read(TableId::checkpoint_rows, i, row)) return;
+        row.holder = memory_.holders.renumbered(row.holder);
+        std::memcpy(out, &row, sizeof row);
+      });
+    }
   }
   // Last, because it alone makes the file a session; it also marks the end of a sparse tail.
   put(0, memory_.header, sizeof memory_.header);
@@ -361,8 +385,9 @@ bool write_recording(InHook, Job& job) noexcept {
     job.reduction = Reduction::without_events;
     bytes = recording.lay_out(job.reduction);
   }
-  if (!fits(bytes)) {
-    job.reduction = Reduction::largest_stacks;
+  for (const Reduction further : {Reduction::largest_stacks, Reduction::without_checkpoints}) {
+    if (fits(bytes)) break;
+    job.reduction = further;
     bytes = recording.lay_out(job.reduction);
   }
 

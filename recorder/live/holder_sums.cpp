@@ -12,17 +12,18 @@ bool HolderSums::grow_at_once(InHook hook, HolderTable& holders, std::uint32_t n
 }
 
 void HolderSums::shrink_at_once(InHook hook, HolderTable& holders, std::uint32_t node,
-                                std::uint64_t bytes) noexcept {
+                                std::uint64_t bytes, bool temporary) noexcept {
   const std::uint32_t holder = holders.find_or_add(hook, node, Space::heap, Api::none, 0);
-  if (holder != 0) holders.shrink(hook, holder, bytes, 1);
+  if (holder == 0) return;
+  holders.shrink(hook, holder, bytes, 1);
+  if (temporary) holders.add_temporary(hook, holder, 1);
 }
 
 void HolderSums::settle(InHook hook, HolderTable& holders) noexcept {
   if (sums_ == nullptr) return;
   const std::uint32_t now = peak_epoch();
   for (std::uint32_t at = 0; at <= mask_; ++at) {
-    if (sums_[at].counts.load(std::memory_order_relaxed) != 0)
-      holders.settle(hook, sums_[at], epoch());
+    if (sums_[at].counts.load(std::memory_order_relaxed) != 0) settle(hook, holders, sums_[at]);
   }
   lane_->sums_epoch.store(now, std::memory_order_relaxed);
 }
@@ -32,7 +33,7 @@ HolderSum* HolderSums::give_to(InHook hook, HolderTable& holders, HolderSum& sum
                                std::uint32_t node, Api api) noexcept {
   const std::uint32_t holder = holders.find_or_add(hook, node, Space::heap, api, 0);
   if (holder == 0) return nullptr;
-  holders.settle(hook, sum, epoch());
+  settle(hook, holders, sum);
   sum.holder.store(0, std::memory_order_relaxed);
   sum.node.store(node, std::memory_order_relaxed);
   sum.holder.store(holder, std::memory_order_release);

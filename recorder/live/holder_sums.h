@@ -19,14 +19,16 @@ namespace oomrec::live {
 class HolderSums {
  public:
   // The lane's sums, if it has any; else holders are told at once.
-  void use(session::Lane& lane, session::HolderSum* sums) noexcept {
+  void use(session::Lane& lane, session::HolderSum* sums,
+           std::atomic<std::uint32_t>* temporaries) noexcept {
     lane_ = &lane;
     sums_ = sums;
+    temporaries_ = temporaries;
     mask_ = sums == nullptr ? 0 : lane.sums - 1;
   }
 
-  // One more block of the heap, or one less, of the stack `node`. False: there is no room for its
-  // holder.
+  // One more block of the heap, or one less, of the stack `node`; `temporary`: the thread has
+  // allocated nothing since that block. False: there is no room for its holder.
   bool grow(InHook hook, HolderTable& holders, std::uint32_t node, Api api,
             std::uint64_t bytes) noexcept {
     session::HolderSum* const sum = sum_of(hook, holders, node, api);
@@ -37,23 +39,28 @@ class HolderSums {
     if (sum->allocated_bytes.load(std::memory_order_relaxed) -
             sum->freed_bytes.load(std::memory_order_relaxed) + kLargeSum >=
         2 * kLargeSum) [[unlikely]] {
-      holders.settle(hook, *sum, epoch());
+      settle(hook, holders, *sum);
     }
     return true;
   }
-  void shrink(InHook hook, HolderTable& holders, std::uint32_t node, std::uint64_t bytes) noexcept {
+  void shrink(InHook hook, HolderTable& holders, std::uint32_t node, std::uint64_t bytes,
+              bool temporary) noexcept {
     session::HolderSum* const sum = sum_of(hook, holders, node, Api::none);
     if (sum == nullptr) [[unlikely]]
-      return shrink_at_once(hook, holders, node, bytes);
+      return shrink_at_once(hook, holders, node, bytes, temporary);
     add_own(sum->freed_bytes, bytes);
     add_own(sum->counts, kOneFreed);
+    if (temporary) {
+      std::atomic<std::uint32_t>& count = temporary_of(*sum);
+      count.store(count.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+    }
   }
 
   // Where a thread has no lane.
   static bool grow_at_once(InHook, HolderTable&, std::uint32_t node, Api,
                            std::uint64_t bytes) noexcept;
-  static void shrink_at_once(InHook, HolderTable&, std::uint32_t node,
-                             std::uint64_t bytes) noexcept;
+  static void shrink_at_once(InHook, HolderTable&, std::uint32_t node, std::uint64_t bytes,
+                             bool temporary) noexcept;
 
   // Tells the holders everything.
   void settle(InHook, HolderTable&) noexcept;
@@ -68,6 +75,13 @@ class HolderSums {
         .peak_epoch.load(std::memory_order_relaxed);
   }
   std::uint32_t epoch() const noexcept { return lane_->sums_epoch.load(std::memory_order_relaxed); }
+
+  std::atomic<std::uint32_t>& temporary_of(const session::HolderSum& sum) const noexcept {
+    return temporaries_[&sum - sums_];
+  }
+  void settle(InHook hook, HolderTable& holders, session::HolderSum& sum) noexcept {
+    holders.settle(hook, sum, temporary_of(sum), epoch());
+  }
 
   session::HolderSum* sum_of(InHook hook, HolderTable& holders, std::uint32_t node,
                              Api api) noexcept {
@@ -85,6 +99,7 @@ class HolderSums {
 
   session::Lane* lane_;
   session::HolderSum* sums_;
+  std::atomic<std::uint32_t>* temporaries_;  // one for each of the sums
   std::uint32_t mask_;
 };
 

@@ -57,6 +57,7 @@ void HolderTable::grow(InHook, std::uint32_t number, std::uint64_t bytes,
   add_shared(holder.live_count, count);
   add_shared(holder.total_bytes, bytes);
   add_shared(holder.total_count, count);
+  candidates_.note(holder, number);
 }
 
 void HolderTable::restore(InHook, std::uint32_t number, std::uint64_t bytes,
@@ -64,6 +65,7 @@ void HolderTable::restore(InHook, std::uint32_t number, std::uint64_t bytes,
   Holder& holder = changing(number);
   add_shared(holder.live_bytes, bytes);
   add_shared(holder.live_count, count);
+  candidates_.note(holder, number);
 }
 
 void HolderTable::shrink(InHook, std::uint32_t number, std::uint64_t bytes,
@@ -86,7 +88,16 @@ void HolderTable::shrink_at_most(InHook, std::uint32_t number, std::uint64_t byt
   lower(holder.live_count, count);
 }
 
-void HolderTable::settle(InHook, session::HolderSum& sum, std::uint32_t epoch) noexcept {
+void HolderTable::add_temporary(InHook, std::uint32_t number, std::uint32_t count) noexcept {
+  std::atomic<std::uint32_t>& word = g_session.holders.at(number).temporary_count;
+  std::uint32_t seen = word.load(std::memory_order_relaxed);
+  while (!word.compare_exchange_weak(seen, session::saturated_sum(seen, count),
+                                     std::memory_order_relaxed)) {
+  }
+}
+
+void HolderTable::settle(InHook hook, session::HolderSum& sum,
+                         std::atomic<std::uint32_t>& temporary, std::uint32_t epoch) noexcept {
   const std::uint32_t number = sum.holder.load(std::memory_order_relaxed);
   const std::uint64_t bytes = sum.allocated_bytes.load(std::memory_order_relaxed);
   const std::uint64_t counts = sum.counts.load(std::memory_order_relaxed);
@@ -97,12 +108,17 @@ void HolderTable::settle(InHook, session::HolderSum& sum, std::uint32_t epoch) n
     sum.allocated_bytes.store(0, std::memory_order_relaxed);
     sum.freed_bytes.store(0, std::memory_order_relaxed);
     sum.counts.store(0, std::memory_order_relaxed);
+    if (const std::uint32_t blocks = temporary.load(std::memory_order_relaxed); blocks != 0) {
+      add_temporary(hook, number, blocks);
+      temporary.store(0, std::memory_order_relaxed);
+    }
   };
   const auto tell = [&](Holder& holder) noexcept {
     add_shared(holder.live_bytes, live_bytes);
     add_shared(holder.live_count, live_count);
     add_shared(holder.total_bytes, bytes);
     add_shared(holder.total_count, counts >> 32);
+    candidates_.note(holder, number);
   };
   const auto& totals = g_session.header().spaces[static_cast<std::size_t>(Space::heap)];
   const std::uint32_t now = totals.peak_epoch.load(std::memory_order_acquire);
@@ -124,6 +140,7 @@ void HolderTable::forget(InHook hook) noexcept {
   lock_.unlock();  // its owner may have been a thread that the fork left behind
   for (system::SpinLock& lock : peak_locks_) lock.unlock();
   index_.forget(hook);
+  candidates_.forget(hook);
 }
 
 Holder& HolderTable::changing(std::uint32_t number) noexcept {

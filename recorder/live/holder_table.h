@@ -8,6 +8,7 @@
 #include <iterator>
 
 #include "recorder/hook_scope.h"
+#include "recorder/live/candidates.h"
 #include "recorder/live/index.h"
 #include "recorder/session/layout.h"
 #include "recorder/system/spin_lock.h"
@@ -30,10 +31,17 @@ class HolderTable {
   void shrink_at_most(InHook, std::uint32_t holder, std::uint64_t bytes,
                       std::uint64_t count) noexcept;
 
+  // So many of the blocks that it holds no longer were temporary.
+  void add_temporary(InHook, std::uint32_t holder, std::uint32_t count) noexcept;
+
   // What a thread summed up for the heap's holder in `sum` becomes the holder's, and the sum is
-  // zero. `epoch` is the heap's peak_epoch during which it was summed: if a peak step has come
-  // since, it belongs to that step's picture.
-  void settle(InHook, session::HolderSum& sum, std::uint32_t epoch) noexcept;
+  // zero; likewise its count of temporary blocks. `epoch` is the heap's peak_epoch during which it
+  // was summed: if a peak step has come since, it belongs to that step's picture.
+  void settle(InHook, session::HolderSum& sum, std::atomic<std::uint32_t>& temporary,
+              std::uint32_t epoch) noexcept;
+
+  // The largest ones.
+  Candidates& candidates() noexcept { return candidates_; }
 
   // The session is gone.
   void forget(InHook) noexcept;
@@ -51,6 +59,7 @@ class HolderTable {
   system::SpinLock lock_;
   Index<Outgrown::keep> index_;
   system::SpinLock peak_locks_[16];
+  Candidates candidates_;
 };
 
 }  // namespace oomrec::live

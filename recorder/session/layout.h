@@ -91,6 +91,12 @@ struct SpaceTotals {
   Atomic<u32> peak_epoch;      // raised when live exceeds the last step by 1 %
   u32 reserved;
   Atomic<u64> peak_step_bytes;
+
+  // As published, and never below zero: a racing free can be seen before its allocation.
+  u64 live_bytes() const noexcept {
+    const i64 live = published_live_bytes.load(std::memory_order_relaxed);
+    return live < 0 ? 0 : static_cast<u64>(live);
+  }
 };
 static_assert(sizeof(SpaceTotals) == 40);
 

@@ -22,7 +22,7 @@ using system::call;
 constexpr u32 kThreadRingSlots = 256;
 constexpr u32 kMainRingSlots = 4096;
 constexpr u32 kExactMainRingSlots = 16384;
-constexpr u32 kThreadSums = 128;  // of exact mode: one page
+constexpr u32 kThreadSums = 128;  // of exact mode: a page, and one more for their temporaries
 constexpr u32 kMainSums = 1024;
 constexpr u32 kProbedOwners = 8;
 
@@ -49,6 +49,8 @@ bool Session::open_tables(InHook hook) noexcept {
          open(threads, TableId::threads) && open(lanes, TableId::lanes) &&
          open(failures, TableId::failures) && open(modules, TableId::modules) &&
          open(codes, TableId::codes) && open(points, TableId::points) &&
+         open(checkpoints, TableId::checkpoints) &&
+         open(checkpoint_rows, TableId::checkpoint_rows) && open(marks, TableId::marks) &&
          (mode_ != Mode::exact || open(side_pages, TableId::side_pages));
 }
 
@@ -123,10 +125,12 @@ bool Session::add_ring(InHook hook, Lane& lane, std::uint32_t slots) noexcept {
 }
 
 void Session::add_sums(InHook hook, Lane& lane, std::uint32_t sums) noexcept {
-  const u64 bytes = u64{sums} * sizeof(HolderSum);
+  const u64 sums_bytes = u64{sums} * sizeof(HolderSum);
+  const u64 bytes = sums_bytes + u64{sums} * sizeof(u32);
   const u64 offset = arena.take(hook, bytes);
   if (offset == 0 || !arena.populate(hook, offset, bytes)) return;
   lane.sums_offset = offset;
+  lane.temporaries_offset = offset + sums_bytes;
   lane.sums = sums;
 }
 
@@ -175,6 +179,12 @@ Slot* Session::ring(std::uint32_t lane) noexcept {
 HolderSum* Session::sums(std::uint32_t lane) noexcept {
   const Lane& entry = lanes.at(lane);
   return entry.sums == 0 ? nullptr : reinterpret_cast<HolderSum*>(arena.at(entry.sums_offset));
+}
+
+Atomic<u32>* Session::temporaries(std::uint32_t lane) noexcept {
+  const Lane& entry = lanes.at(lane);
+  return entry.sums == 0 ? nullptr
+                         : reinterpret_cast<Atomic<u32>*>(arena.at(entry.temporaries_offset));
 }
 
 }  // namespace oomrec::session

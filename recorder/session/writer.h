@@ -74,6 +74,7 @@ class Session {
   void release_lane(InHook, std::uint32_t lane) noexcept;
   Slot* ring(std::uint32_t lane) noexcept;  // of Lane::ring_slots; nullptr when the lane has none
   HolderSum* sums(std::uint32_t lane) noexcept;  // of Lane::sums; nullptr when the lane has none
+  Atomic<u32>* temporaries(std::uint32_t lane) noexcept;  // there when sums are
 
   Arena arena;
   Table<Node> nodes;
@@ -86,6 +87,9 @@ class Session {
   Table<Module> modules;
   Table<Code> codes;
   Table<Point> points;
+  Table<Checkpoint> checkpoints;
+  Table<CheckpointRow> checkpoint_rows;
+  Table<Mark> marks;
   Table<SidePage> side_pages;
 
   // These from open_devices() on, which a program's first call of a driver makes. False: no room.

@@ -24,6 +24,12 @@ class SpinLock {
     return wait();
   }
 
+  // False: somebody has it, or it is poisoned; the caller does without.
+  [[nodiscard]] bool try_lock() noexcept {
+    std::uint32_t expected = kFree;
+    return state_.compare_exchange_strong(expected, kHeld, std::memory_order_acquire);
+  }
+
   // Plain store: an owner that was only slow takes the poison away again.
   void unlock() noexcept { state_.store(kFree, std::memory_order_release); }
 
@@ -59,6 +65,22 @@ class SpinGuard {
   }
   SpinGuard(const SpinGuard&) = delete;
   SpinGuard& operator=(const SpinGuard&) = delete;
+  explicit operator bool() const noexcept { return locked_; }
+
+ private:
+  SpinLock& lock_;
+  const bool locked_;
+};
+
+// For what may as well be done by somebody else, or later.
+class TryGuard {
+ public:
+  explicit TryGuard(SpinLock& lock) noexcept : lock_(lock), locked_(lock.try_lock()) {}
+  ~TryGuard() {
+    if (locked_) lock_.unlock();
+  }
+  TryGuard(const TryGuard&) = delete;
+  TryGuard& operator=(const TryGuard&) = delete;
   explicit operator bool() const noexcept { return locked_; }
 
  private:

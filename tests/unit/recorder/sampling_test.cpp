@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "recorder/failures.h"
-#include "recorder/tick.h"
+#include "recorder/time_line.h"
 
 using namespace oomrec::recorder;
 
@@ -112,19 +112,20 @@ TEST_CASE("bundles: three at once, then fifty times the writing time between, tw
   CHECK_FALSE(rate.due_at_the_end());
 }
 
-TEST_CASE("the time line keeps its size and its even spacing") {
-  TimeLine line;
-  std::vector<std::uint32_t> ticks(TimeLine::kPoints);
+TEST_CASE_TEMPLATE("a time line keeps its size and its even spacing", Line, TimeLine<1200>,
+                   TimeLine<256>) {
+  Line line;
+  std::vector<std::uint32_t> ticks(Line::kNone);
   for (std::uint32_t tick = 0; tick < 100'000; ++tick) {
     if (!line.wants(tick)) continue;
     const std::uint32_t place = line.place(tick);
-    if (place == TimeLine::kPoints) continue;
+    if (place == Line::kNone) continue;
     if (place == line.count()) line.added();
     ticks[place] = tick;
   }
-  REQUIRE(line.count() == TimeLine::kPoints);
+  REQUIRE(line.count() == Line::kNone);
   const std::set<std::uint32_t> sorted(ticks.begin(), ticks.end());
-  CHECK(sorted.size() == TimeLine::kPoints);
+  CHECK(sorted.size() == Line::kNone);
   CHECK(*sorted.begin() == 0);
   CHECK(*sorted.rbegin() > 100'000 - 2 * line.spacing());
   // Every multiple of the spacing is there: no gap is wider.

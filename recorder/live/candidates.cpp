@@ -1,0 +1,97 @@
+#include "recorder/live/candidates.h"
+
+#include <algorithm>
+
+#include "recorder/session/writer.h"
+
+namespace oomrec::live {
+
+using session::g_session;
+using session::Holder;
+
+namespace {
+
+std::int64_t held_by(const Holder& holder) noexcept {
+  // A racing free can be seen before its allocation.
+  const auto live = static_cast<std::int64_t>(holder.live_bytes.load(std::memory_order_relaxed));
+  return live < 0 ? 0 : live;
+}
+
+bool larger(const LargeHolder& a, const LargeHolder& b) noexcept {
+  return a.live_bytes != b.live_bytes ? a.live_bytes > b.live_bytes : a.holder < b.holder;
+}
+
+}  // namespace
+
+void Candidates::add(Holder& holder, std::uint32_t number, std::int64_t live) noexcept {
+  if (is_address_space(static_cast<Space>(holder.space))) return;
+  const system::TryGuard guard(lock_);
+  if (guard && !is_candidate(holder)) insert(holder, number, live);
+}
+
+// Under lock_.
+void Candidates::insert(Holder& holder, std::uint32_t number, std::int64_t live) noexcept {
+  if (count_ == kMost) push_out();
+  candidates_[count_++] = {live, number};
+  std::atomic_ref(holder.flags).fetch_or(session::kHolderCandidate, std::memory_order_relaxed);
+}
+
+// Under lock_.
+void Candidates::weigh() noexcept {
+  for (LargeHolder& row : std::span{candidates_, count_})
+    row.live_bytes = held_by(g_session.holders.at(row.holder));
+}
+
+// Under lock_.
+void Candidates::push_out() noexcept {
+  weigh();
+  std::nth_element(candidates_, candidates_ + kKept - 1, candidates_ + count_, larger);
+  constexpr auto kOthers = static_cast<std::uint8_t>(~session::kHolderCandidate);
+  for (const LargeHolder& row : std::span{candidates_, count_}.subspan(kKept))
+    std::atomic_ref(g_session.holders.at(row.holder).flags)
+        .fetch_and(kOthers, std::memory_order_relaxed);
+  count_ = kKept;
+  threshold_.store(candidates_[kKept - 1].live_bytes, std::memory_order_relaxed);
+}
+
+void Candidates::look_further(InHook) noexcept {
+  const system::TryGuard guard(lock_);
+  if (!guard) return;
+  const std::uint32_t holders = g_session.holders.size();
+  for (std::uint32_t look = 0; look < std::min(kLooks, holders); ++look) {
+    if (++looked_at_ >= holders) looked_at_ = 1;
+    if (looked_at_ >= holders) return;  // there is none
+    Holder& holder = g_session.holders.at(looked_at_);
+    const std::int64_t live = held_by(holder);
+    if (live > threshold_.load(std::memory_order_relaxed) && !is_candidate(holder) &&
+        !is_address_space(static_cast<Space>(holder.space))) {
+      insert(holder, looked_at_, live);
+    }
+  }
+}
+
+bool Candidates::largest(InHook, std::span<LargeHolder>& out) noexcept {
+  const system::TryGuard guard(lock_);
+  if (!guard) return false;
+  weigh();
+  std::sort(candidates_, candidates_ + count_, larger);
+  std::uint32_t found = 0;
+  while (found < std::min<std::size_t>(count_, out.size()) && candidates_[found].live_bytes > 0) {
+    out[found] = candidates_[found];
+    ++found;
+  }
+  // Who holds more than the smallest of them belongs among them, also where all have shrunk.
+  const std::int64_t smallest = found < out.size() ? 0 : out.back().live_bytes;
+  if (smallest < threshold_.load(std::memory_order_relaxed))
+    threshold_.store(smallest, std::memory_order_relaxed);
+  out = out.first(found);
+  return true;
+}
+
+void Candidates::forget(InHook) noexcept {
+  lock_.unlock();  // its owner may have been a thread that the fork left behind
+  threshold_.store(0, std::memory_order_relaxed);
+  count_ = looked_at_ = 0;
+}
+
+}  // namespace oomrec::live
