@@ -1,5 +1,6 @@
-/* The C API in a threaded program: nested contexts, a moved limit, a bundle of its own. */
+/* The C API in a threaded program: nested contexts, marks, a moved limit, a bundle of its own. */
 #include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -13,6 +14,11 @@ static void* in_thread(void* unused) {
   return refused != NULL ? unused : NULL;
 }
 
+static void handler(int unused) {
+  (void)unused;
+  OOMREC_CALL(oomrec_mark, "in a handler");
+}
+
 int main(void) {
   OOMREC_CALL(oomrec_context_push, "epoch 3");
   OOMREC_CALL(oomrec_context_push, "batch 7");
@@ -21,6 +27,10 @@ int main(void) {
   void* volatile also_held = malloc((9 << 20) + 181);
   OOMREC_CALL(oomrec_context_pop);
   OOMREC_CALL(oomrec_context_pop); /* one too many */
+  OOMREC_CALL(oomrec_mark, "halfway");
+  signal(SIGUSR1, handler);
+  raise(SIGUSR1);
+  OOMREC_CALL(oomrec_mark, NULL);
   pthread_t thread;
   pthread_create(&thread, NULL, in_thread, NULL);
   pthread_join(thread, NULL);

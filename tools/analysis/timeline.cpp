@@ -126,7 +126,7 @@ std::vector<LimitLine> limits_of(const Recording& recording) {
 
 Timeline timeline_of(const Recording& recording) {
   return {moments_of(recording), marks_of(recording), refusals_of(recording.view()),
-          limits_of(recording)};
+          limits_of(recording), recording.header().dropped_marks};
 }
 
 }  // namespace oomrec::tools

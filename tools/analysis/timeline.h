@@ -52,6 +52,7 @@ struct Timeline {
   std::vector<TimeMark> marks;
   std::vector<RefusalMoment> refusals;
   std::vector<LimitLine> limits;
+  std::uint32_t dropped_marks = 0;  // there was no room for them
 };
 
 Timeline timeline_of(const Recording&);

@@ -147,9 +147,26 @@ TEST_CASE("a bundle too large for its directory is written smaller") {
     session.holder(session.stack({session::native_frame(session.numpy, i, false, false),
                                   session::native_frame(session.libc, i, false, false)}),
                    Space::heap, 1000 + i, i);
+  // The request's own, the largest and the smallest of them, at one moment.
+  session.open<session::Checkpoint>(session::TableId::checkpoints);
+  session.open<session::CheckpointRow>(session::TableId::checkpoint_rows);
+  for (const std::uint32_t holder : {1, 3001, 2})
+    session.add<session::CheckpointRow>(session::TableId::checkpoint_rows) = {holder, 5, 500};
+  auto& checkpoint = session.add<session::Checkpoint>(session::TableId::checkpoints);
+  checkpoint.time_ns = 5;
+  checkpoint.first_row = 1;
+  checkpoint.rows = 3;
+  const auto checkpoint_rows = [](const Recording& copy) {
+    std::vector<std::uint32_t> holders;
+    session::CheckpointRow row{};
+    for (std::uint64_t i = 1; i < copy.view.count(session::TableId::checkpoint_rows); ++i)
+      if (copy.view.read(session::TableId::checkpoint_rows, i, row)) holders.push_back(row.holder);
+    return holders;
+  };
   Scratch scratch;
   SUBCASE("all of it") {
     const auto path = scratch.write(session.view(), refusal(session));
+    CHECK(checkpoint_rows(Recording{path}) == std::vector<std::uint32_t>{1, 3001, 2});
     CHECK(Scratch::json(path / "manifest.json")["reduced"].is_null());
     CHECK(Recording{path}.view.count(session::TableId::holders) == 3002);
   }
@@ -189,6 +206,19 @@ TEST_CASE("a bundle too large for its directory is written smaller") {
     REQUIRE(copy.view.read(session::TableId::failures, session.failure, failure));
     CHECK(frames_of(copy.view, failure.node) == 4);
     CHECK(copy.view.totals(Space::heap).live_bytes == std::int64_t{640} << 20);
+    CHECK(copy.view.count(session::TableId::checkpoints) == 2);
+    CHECK(checkpoint_rows(copy) == std::vector<std::uint32_t>{1, 2, 0});
+  }
+  SUBCASE("without checkpoints, where there is not even room for them") {
+    for (std::uint32_t i = 0; i < 50'000; ++i)
+      session.add<session::CheckpointRow>(session::TableId::checkpoint_rows) = {1, 5, 500};
+    scratch.max_total_bytes = 300 * 1024;
+    const auto path = scratch.write(session.view(), refusal(session));
+    CHECK(Scratch::json(path / "manifest.json")["reduced"] == "without_checkpoints");
+    const Recording copy{path};
+    CHECK(copy.view.count(session::TableId::holders) == 1001);
+    CHECK(copy.view.count(session::TableId::checkpoints) == 0);
+    CHECK(copy.view.count(session::TableId::checkpoint_rows) == 0);
   }
 }
 

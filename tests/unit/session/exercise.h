@@ -70,6 +70,10 @@ inline u64 exercise(const View& view) {
   read_some<CheckpointRow>(view, TableId::checkpoint_rows,
                            [&](const CheckpointRow& row) { sum += row.live_bytes; });
   read_some<Mark>(view, TableId::marks, [&](const Mark& mark) { count_string(mark.text); });
+  view.for_each_sum([&](const View::Told& told) {
+    Holder holder{};
+    if (view.holder(told.sum.holder, holder)) sum += holder.temporary_count + holder.live_bytes;
+  });
   for (u32 table = 0; table < 2 * kTableSlots; ++table)
     sum += view.count(static_cast<TableId>(table));
   for (u32 space = 0; space < 2 * kLaneSpaces; ++space) {

@@ -70,6 +70,9 @@ class SessionImage {
     open_table<Module>();
     open_table<Code>();
     open_table<Point>();
+    open_table<Checkpoint>();
+    open_table<CheckpointRow>();
+    open_table<Mark>();
   }
 
   Header& header() { return *reinterpret_cast<Header*>(words_.data()); }
@@ -141,6 +144,21 @@ class SessionImage {
       lane.ring_offset = offset;
       lane.ring_slots = ring_slots;
     });
+  }
+
+  // What a lane has summed up for one holder.
+  void sum(u32 lane_number, u32 holder, u32 allocated, u32 temporary) {
+    const u64 offset = take(sizeof(HolderSum) + sizeof(u64));
+    Lane& lane = at<Lane>(lane_number);
+    lane.sums = 1;
+    lane.sums_offset = offset;
+    lane.temporaries_offset = offset + sizeof(HolderSum);
+    auto& sum = *reinterpret_cast<HolderSum*>(data() + offset);
+    sum.node = at<Holder>(holder).node;
+    sum.holder = holder;
+    sum.counts = u64{allocated} << 32;
+    sum.allocated_bytes = u64{allocated} * 100;
+    std::memcpy(data() + lane.temporaries_offset, &temporary, sizeof(temporary));
   }
 
   // Adds an event to a lane's ring, and to its counters.

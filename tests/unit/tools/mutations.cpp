@@ -13,6 +13,8 @@
 #include <random>
 
 #include "recorder/session/view.h"
+#include "tools/analysis/checkpoints.h"
+#include "tools/analysis/timeline.h"
 #include "tools/commands.h"
 
 using namespace oomrec;
@@ -52,15 +54,25 @@ Bytes damaged(const Bytes& whole, std::mt19937_64& random) {
   return bytes;
 }
 
+// What the views over time stand on.
+bool is_told_over_time(const std::string& path) {
+  const Recording recording{path};
+  std::vector<HolderFigures> rows = recording.holders();
+  recording.add_ages(rows);
+  return timeline_of(recording).moments.size() + checkpoints_of(recording).size() >= 2;
+}
+
 bool is_shown(const std::string& path, unsigned round) {
   try {
-    switch (round % 4) {
+    switch (round % 5) {
       case 0:
         return show_command({path}) == 0;
       case 1:
         return show_command({"--json", path}) == 0;
       case 2:
         return stats_command({path}) == 0;
+      case 3:
+        return is_told_over_time(path);
       default:
         return tree_command({"--at", "peak", "--min-percent", "0", path}) == 0;
     }

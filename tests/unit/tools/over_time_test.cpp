@@ -134,12 +134,14 @@ TEST_CASE("marks and refusals are in order of time; probes are none") {
   refused(7, 0);
   refused(6, session::kFailureProbe);
   refused(3, session::kFailureRefused);
+  image.header().dropped_marks = 9;
 
   const tools::Timeline timeline = timeline_of(image.recording());
 
   REQUIRE(timeline.marks.size() == 2);
   CHECK(timeline.marks[0].text == "epoch 1");
   CHECK(timeline.marks[1].thread == 1);
+  CHECK(timeline.dropped_marks == 9);
   REQUIRE(timeline.refusals.size() == 2);
   CHECK(timeline.refusals[0].failure == 3);
   CHECK(timeline.refusals[1].failure == 1);

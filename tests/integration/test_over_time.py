@@ -1,0 +1,104 @@
+"""What a recording tells over time is what the program did: checkpoints, marks, temporary blocks."""
+
+from __future__ import annotations
+
+import bisect
+import json
+import subprocess
+import sys
+
+import pytest
+
+MIB = 1 << 20
+
+
+@pytest.fixture
+def told(build_dir):
+    """What a recording tells, a session or a bundle's."""
+    program = build_dir / "tests" / "unit" / "tools" / "tools_told_over_time"
+
+    def read(recording) -> dict:
+        run = subprocess.run([program, recording], capture_output=True, text=True, timeout=60)
+        assert run.returncode == 0, run.stderr
+        return json.loads(run.stdout)
+
+    return read
+
+
+def assert_true_to_marks(recording: dict) -> int:
+    """Each checkpoint has what the marks around it say. Returns how many there are.
+
+    A checkpoint's time is of the coarse clock, some milliseconds late, and the mark comes before
+    its step: so the truth is that of one of three steps.
+    """
+    times = [mark["time_ns"] for mark in recording["marks"]]
+    truth = [tuple(map(int, mark["text"].split())) for mark in recording["marks"]]
+    compared = 0
+    for checkpoint in recording["checkpoints"][:-1]:
+        at = bisect.bisect(times, checkpoint["time_ns"])
+        near = truth[max(0, at - 2) : at + 2]
+        if at == 0 or len(near) < 3:
+            continue
+        held = checkpoint["held"]
+        grown, sawn = (held.get(name, 0) / MIB for name in ("grow", "saw"))
+        assert min(n for n, _ in near) - 0.1 <= grown <= max(n for n, _ in near) + 0.1, checkpoint
+        counts = [n for _, n in near]
+        emptied = counts != sorted(counts)
+        assert (0 if emptied else min(counts) - 0.1) <= sawn <= max(counts) + 1.1, checkpoint
+        compared += 1
+    return compared
+
+
+@pytest.mark.parametrize("mode", ["sampled", "exact"])
+def test_a_growing_list_and_a_sawtooth(preload, victim, told, mode):
+    run = preload(sys.executable, victim("python/grows_and_saws.py"), env={"OOMREC_MODE": mode})
+    assert run.exit_code == 128 + 9, str(run)
+    child = int(run.stdout)
+
+    bundle = told(run.bundle_at("end") / "recording.oomrec")
+    assert len(bundle["marks"]) == 60
+    assert assert_true_to_marks(bundle) >= 5
+    assert len(bundle["checkpoints"]) >= 8
+    at_end = bundle["checkpoints"][-1]["held"]
+    assert 60 * MIB <= at_end["grow"] <= 60.1 * MIB
+    [oldest] = {
+        row["oldest_ns"]
+        for row in bundle["holders"]
+        if row["function"] == "grow" and row["live_bytes"] >= 60 * MIB
+    }
+    first = bundle["marks"][0]["time_ns"]
+    assert first - 1_100_000_000 <= oldest <= first + 1_000_000_000
+
+    sessions = {(session := told(path))["pid"]: session for path in preload.sessions_left(0)}
+    assert assert_true_to_marks(sessions[run.pid]) >= 5
+
+    born_later = sessions[child]
+    assert {mark["text"] for mark in born_later["marks"]} == {"of the child"}
+    assert born_later["checkpoints"][0]["time_ns"] >= bundle["marks"][-1]["time_ns"]
+    functions = set().union(*(checkpoint["held"] for checkpoint in born_later["checkpoints"]))
+    assert "grow_in_child" in functions and not functions & {"grow", "saw"}
+    assert born_later["checkpoints"][-1]["held"]["grow_in_child"] >= 9 * MIB
+
+
+def test_temporary_is_what_is_freed_before_the_next(preload, victim, told):
+    run = preload(
+        sys.executable, victim("python/temporary_blocks.py"), env={"OOMREC_MODE": "exact"}
+    )
+    rows = told(run.bundle_at("end") / "recording.oomrec")["holders"]
+
+    def share(function: str) -> float:
+        [row] = [row for row in rows if row["function"] == function and row["total_count"] >= 1000]
+        return row["temporary_count"] / row["total_count"]
+
+    assert share("at_once") > 0.99
+    assert share("kept_for_a_while") < 0.01
+
+
+def test_marks_from_c_and_from_a_signal_handler(preload, victim, told):
+    run = preload(victim("api_in_c"), env={"OOMREC_MAX_DUMPS": 0})
+    recording = told(run.bundle_at("asked in C") / "recording.oomrec")
+    assert [mark["text"] for mark in recording["marks"]] == ["halfway", "in a handler", ""]
+    assert all(
+        recording["start_ns"] <= mark["time_ns"] <= recording["checkpoints"][-1]["time_ns"]
+        for mark in recording["marks"]
+    )

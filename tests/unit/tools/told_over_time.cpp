@@ -1,0 +1,84 @@
+// What a recording tells over time, as JSON: told_over_time RECORDING. Holders are by the function
+// that they are known by.
+//
+// Driven by tests/integration/test_over_time.py: programs know what they held, and when.
+#include <fmt/format.h>
+
+#include "tools/analysis/checkpoints.h"
+#include "tools/analysis/statistics.h"
+#include "tools/analysis/timeline.h"
+#include "tools/error.h"
+#include "tools/json.h"
+#include "tools/text.h"
+
+using namespace oomrec;
+using namespace oomrec::tools;
+
+namespace {
+
+class Names {
+ public:
+  explicit Names(const Recording& recording) : places_(recording, {}), stacks_(recording, places_) {
+    for (const HolderFigures& row : recording.holders()) {
+      if (row.entry >= stack_of_.size()) stack_of_.resize(row.entry + 1);
+      stack_of_[row.entry] = stacks_.of_node(row.node);
+    }
+    subjects_ = subjects_of(stacks_, places_);
+  }
+  std::string of(std::uint32_t holder) const {
+    return printable(places_[subjects_[stack_of_.at(holder)]].function);
+  }
+
+ private:
+  Places places_;
+  Stacks stacks_;
+  std::vector<StackId> stack_of_;
+  std::vector<PlaceId> subjects_;
+};
+
+Json held(const Names& names, const Checkpoint& checkpoint) {
+  Json by_function = Json::object();
+  for (const CheckpointRow& row : checkpoint.largest) {
+    Json& bytes = by_function[names.of(row.holder)];
+    bytes = (bytes.is_null() ? 0 : bytes.get<std::uint64_t>()) + row.live_bytes;
+  }
+  return by_function;
+}
+
+Json told(const Recording& recording) {
+  const Names names{recording};
+  Json checkpoints = Json::array(), marks = Json::array(), holders = Json::array();
+  for (const Checkpoint& checkpoint : checkpoints_of(recording))
+    checkpoints.push_back({{"time_ns", checkpoint.time_ns}, {"held", held(names, checkpoint)}});
+  const Timeline timeline = timeline_of(recording);
+  for (const TimeMark& mark : timeline.marks)
+    marks.push_back({{"time_ns", mark.time_ns}, {"text", printable(mark.text)}});
+  std::vector<HolderFigures> rows = recording.holders();
+  recording.add_ages(rows);
+  for (const HolderFigures& row : rows) {
+    holders.push_back({{"function", names.of(row.entry)},
+                       {"live_bytes", row.live_bytes},
+                       {"total_count", row.total_count},
+                       {"temporary_count", row.temporary_count},
+                       {"oldest_ns", row.oldest_ns ? Json(*row.oldest_ns) : Json()}});
+  }
+  return {{"pid", recording.header().pid},
+          {"start_ns", recording.header().start_monotonic_ns},
+          {"moments", timeline.moments.size()},
+          {"checkpoints", checkpoints},
+          {"marks", marks},
+          {"holders", holders}};
+}
+
+}  // namespace
+
+int main(int count, char** words) {
+  if (count < 2) return 2;
+  try {
+    fmt::print("{}\n", told(Recording{words[1]}).dump());
+    return 0;
+  } catch (const Error& error) {
+    fmt::print(stderr, "{}\n", error.what());
+    return 1;
+  }
+}
