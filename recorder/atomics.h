@@ -15,8 +15,12 @@ namespace oomrec {
 // this thread that adds to the same word in between loses nothing.
 template <class T>
 inline void add_own(std::atomic<T>& word, T delta) noexcept {
-  static_assert(sizeof(T) == 8);
-  asm volatile("addq %1, %0" : "+m"(word) : "er"(delta) : "cc");
+  static_assert(sizeof(T) == 8 || sizeof(T) == 4);
+  if constexpr (sizeof(T) == 8) {
+    asm volatile("addq %1, %0" : "+m"(word) : "er"(delta) : "cc");
+  } else {
+    asm volatile("addl %1, %0" : "+m"(word) : "ir"(delta) : "cc");
+  }
 }
 
 // A word that any thread writes; unlocked while the process has only one.

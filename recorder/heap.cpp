@@ -36,6 +36,14 @@ Share share_of(ThreadState& thread, std::uint64_t bytes) noexcept {
           session::kHolderEstimated};
 }
 
+// Whether the thread has allocated nothing since this block: `last` is its latest, recorded
+// exactly. Said once, because the address may come to another thread next.
+bool is_temporary(std::uint64_t& last, std::uint64_t address) noexcept {
+  if (last != address) return false;
+  last = 0;
+  return true;
+}
+
 // --- Small blocks, recorded exactly -------------------------------------------------------------
 
 bool grow(InHook hook, ThreadState& thread, std::uint32_t node, Api api,
@@ -64,6 +72,7 @@ bool insert_small(InHook hook, ThreadState& thread, const Block& block, std::uin
                   std::atomic<std::uint64_t>& word) noexcept {
   if (node >= session::kSmallBlockNodes || !grow(hook, thread, node, block.api, block.bytes))
     return false;
+  thread.last_block = block.address;
   const std::uint64_t before = word.load(std::memory_order_relaxed);
   word.store(g_state.small_blocks.pack(
                  {block.address, static_cast<std::uint32_t>(block.bytes), node, thread.birth_s()}),
@@ -76,14 +85,15 @@ bool insert_small(InHook hook, ThreadState& thread, const Block& block, std::uin
 }
 
 // `thread` may be nullptr. False: no such block there.
-bool remove_small(InHook hook, ThreadState* thread, Released& released, bool temporary) noexcept {
+bool remove_small(InHook hook, ThreadState* thread, Released& released) noexcept {
   std::atomic<std::uint64_t>* const word = g_state.small_blocks.known_word(released.address);
   if (word == nullptr) return false;
   const session::SmallBlock block =
       g_state.small_blocks.unpack(word->load(std::memory_order_relaxed), released.address);
   if (block.node == 0) return false;
   word->store(0, std::memory_order_relaxed);
-  shrink(hook, thread, block.node, block.bytes, temporary);
+  shrink(hook, thread, block.node, block.bytes,
+         thread != nullptr && is_temporary(thread->last_block, released.address));
   released.bytes = block.bytes;
   released.node = block.node;
   released.weight = 1;
@@ -97,7 +107,7 @@ void let_go(InHook hook, const live::Block& block) noexcept {
   g_state.holders.shrink(hook, block.holder, block.bytes * block.weight, block.weight);
 }
 
-bool insert(InHook hook, const ThreadState& thread, const Block& block, std::uint32_t node,
+bool insert(InHook hook, ThreadState& thread, const Block& block, std::uint32_t node,
             Share share) noexcept {
   const std::uint32_t holder =
       g_state.holders.find_or_add(hook, node, block.space, block.api, share.flags);
@@ -108,18 +118,21 @@ bool insert(InHook hook, const ThreadState& thread, const Block& block, std::uin
     return false;
   }
   if (replaced.address != 0) let_go(hook, replaced);
+  if (exact()) thread.last_block_of(block.space) = block.address;
   g_state.holders.grow(hook, holder, block.bytes * share.weight, share.weight);
   return true;
 }
 
-void remove(InHook hook, Released& released, bool temporary) noexcept {
+// `thread` may be nullptr.
+void remove(InHook hook, ThreadState* thread, Space space, Released& released) noexcept {
   live::Block block;
   if (!g_state.blocks.may_hold(released.address) ||
       !g_state.blocks.remove(hook, released.address, block)) {
     return;
   }
   let_go(hook, block);
-  if (temporary) g_state.holders.add_temporary(hook, block.holder, 1);
+  if (thread != nullptr && is_temporary(thread->last_block_of(space), released.address))
+    g_state.holders.add_temporary(hook, block.holder, 1);
   released.bytes = block.bytes;
   released.holder = block.holder;
   released.weight = block.weight;
@@ -127,7 +140,7 @@ void remove(InHook hook, Released& released, bool temporary) noexcept {
 }
 
 // A table is full. There may be room for this block when exact recording ends.
-[[gnu::cold]] void make_room(InHook hook, const ThreadState& thread, const Block& block,
+[[gnu::cold]] void make_room(InHook hook, ThreadState& thread, const Block& block,
                              std::uint32_t node, Share share) noexcept {
   const bool was_exact = exact();
   sample_coarser();
@@ -148,7 +161,6 @@ void append(ThreadState& thread, EventKind kind, const Block& block, std::uint32
 [[gnu::noinline]] void record_block(InHook hook, ThreadState& thread, const Block& block,
                                     Share share) noexcept {
   maybe_read_clock(hook, thread);
-  thread.last_block_of(block.space) = block.address;
   std::atomic<std::uint64_t>* const word = small_word(hook, block);
   const std::uint32_t node = stack::capture(hook, thread.stacks, thread.root());
   thread.note_served(node);
@@ -170,19 +182,11 @@ void let_go_inherited(InHook hook, Space space, std::uint64_t usable_bytes) noex
   }
 }
 
-// Once: its address may come to another thread next.
-bool is_temporary(ThreadState* thread, Space space, std::uint64_t address) noexcept {
-  if (!exact() || thread == nullptr || thread->last_block_of(space) != address) return false;
-  thread->last_block_of(space) = 0;
-  return true;
-}
-
 // The block at released.address, if one is recorded there, is let go; tells what it was. `thread`
 // may be nullptr.
 [[gnu::noinline]] void forget_block(InHook hook, ThreadState* thread, Space space, Api api,
                                     std::uint32_t device, Released& released) noexcept {
-  const bool temporary = is_temporary(thread, space, released.address);
-  if (!remove_small(hook, thread, released, temporary)) remove(hook, released, temporary);
+  if (!remove_small(hook, thread, released)) remove(hook, thread, space, released);
   if (released.usable_bytes == 0) released.usable_bytes = released.bytes;
   if (released.weight == 0) let_go_inherited(hook, space, released.usable_bytes);
   if (thread == nullptr || (released.weight == 0 && !exact())) return;

@@ -119,7 +119,7 @@ ThreadState* find_thread(InHook hook) noexcept {
   state->thread = thread;
   state->context_depth = 0;
   state->refusal = {};
-  state->last_block[0] = state->last_block[1] = 0;
+  state->last_block = state->last_torch_block = 0;
   state->roots[0] = group;
   state->events_to_clock = 0;
   state->quick = is_quick();

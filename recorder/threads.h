@@ -37,12 +37,14 @@ struct ThreadState {
   std::uint32_t roots[1 + kMaxContexts];
   std::uint32_t sums_settled_ms;  // when the holders were told last
   live::HolderSums sums;
-  // Address of its latest block: of PyTorch's, which lie inside others, and of all the others.
-  std::uint64_t last_block[2];
+  // Address of its latest block that was recorded exactly. PyTorch's lie inside others.
+  std::uint64_t last_block, last_torch_block;
   Refusal refusal;  // its last that was no probe
   stack::ThreadStacks stacks;
 
-  std::uint64_t& last_block_of(Space space) noexcept { return last_block[space == Space::torch]; }
+  std::uint64_t& last_block_of(Space space) noexcept {
+    return space == Space::torch ? last_torch_block : last_block;
+  }
   std::uint32_t birth_s() const noexcept { return time_ms / 1000; }  // of a block, now
   // The stack `node` has been given memory.
   void note_served(std::uint32_t node) noexcept {

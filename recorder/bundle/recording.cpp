@@ -385,9 +385,12 @@ bool write_recording(InHook, Job& job) noexcept {
     job.reduction = Reduction::without_events;
     bytes = recording.lay_out(job.reduction);
   }
-  for (const Reduction further : {Reduction::largest_stacks, Reduction::without_checkpoints}) {
-    if (fits(bytes)) break;
-    job.reduction = further;
+  if (!fits(bytes)) {
+    job.reduction = Reduction::largest_stacks;
+    bytes = recording.lay_out(job.reduction);
+  }
+  if (!fits(bytes) && job.view.count(TableId::checkpoints) > 1) {
+    job.reduction = Reduction::without_checkpoints;
     bytes = recording.lay_out(job.reduction);
   }
 

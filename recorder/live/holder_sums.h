@@ -50,10 +50,7 @@ class HolderSums {
       return shrink_at_once(hook, holders, node, bytes, temporary);
     add_own(sum->freed_bytes, bytes);
     add_own(sum->counts, kOneFreed);
-    if (temporary) {
-      std::atomic<std::uint32_t>& count = temporary_of(*sum);
-      count.store(count.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
-    }
+    if (temporary) add_own(temporary_of(*sum), std::uint32_t{1});
   }
 
   // Where a thread has no lane.

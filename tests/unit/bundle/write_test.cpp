@@ -183,7 +183,7 @@ TEST_CASE("a bundle too large for its directory is written smaller") {
     CHECK(lane.ring_slots == 0);
   }
   SUBCASE("the largest stacks") {
-    scratch.max_total_bytes = 300 * 1024;
+    scratch.max_total_bytes = 450 * 1024;
     const auto path = scratch.write(session.view(), refusal(session));
     CHECK(Scratch::json(path / "manifest.json")["reduced"] == "largest_stacks");
     const Recording copy{path};
@@ -212,7 +212,7 @@ TEST_CASE("a bundle too large for its directory is written smaller") {
   SUBCASE("without checkpoints, where there is not even room for them") {
     for (std::uint32_t i = 0; i < 50'000; ++i)
       session.add<session::CheckpointRow>(session::TableId::checkpoint_rows) = {1, 5, 500};
-    scratch.max_total_bytes = 300 * 1024;
+    scratch.max_total_bytes = 450 * 1024;
     const auto path = scratch.write(session.view(), refusal(session));
     CHECK(Scratch::json(path / "manifest.json")["reduced"] == "without_checkpoints");
     const Recording copy{path};
