@@ -9,7 +9,6 @@
 #include "tools/analysis/devices.h"
 #include "tools/analysis/stacks.h"
 #include "tools/bundles/options.h"
-#include "tools/bundles/source.h"
 #include "tools/commands.h"
 #include "tools/gpus/company.h"
 #include "tools/print/company.h"
@@ -121,8 +120,12 @@ class Page {
     }
   }
 
+  StackStyle style(std::size_t indent) const {
+    return {terminal_, indent, options_.full, source_.lines.get()};
+  }
+
   void print_stack(const std::vector<PlaceId>& stack, std::size_t indent) const {
-    fmt::print("{}", stack_text(stack, *source_.places, {terminal_, indent, options_.full}));
+    fmt::print("{}", stack_text(stack, *source_.places, style(indent)));
   }
 
   void print_request() {
@@ -153,7 +156,7 @@ class Page {
   }
 
   void print_crash() const {
-    const std::string crash = crash_text(source_, {terminal_, 4, options_.full});
+    const std::string crash = crash_text(source_, style(4));
     if (crash.empty()) return;
     heading("crash");
     fmt::print("{}", crash);
@@ -188,8 +191,7 @@ class Page {
   }
 
   void print_group(const HolderGroup& group, const Stacks& stacks, unsigned top) const {
-    const StackStyle style{terminal_, 6, options_.full};
-    fmt::print("{}", holders_text(group, stacks, *source_.places, {style, top}));
+    fmt::print("{}", holders_text(group, stacks, *source_.places, {style(6), top}));
   }
 
   // Where there are several, who holds most on each.
@@ -339,9 +341,8 @@ int show_command(const Words& words) {
                    "the N largest holders (those with 1 % or more, 10 at most; 100 with --json)");
   arguments.flag("--full", options.full, "every frame (the 14 lines that tell most)");
   if (!arguments.parse(words)) return code(Exit::shown);
-  allow_debuginfod(options.debuginfod);
 
-  Source source = open_source(options.bundle, options.cache());
+  Source source = options.open();
   if (options.json) {
     print_json(page_json(source, options.top != 0 ? options.top : kMostInJson));
   } else {

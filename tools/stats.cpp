@@ -7,7 +7,6 @@
 
 #include "tools/analysis/statistics.h"
 #include "tools/bundles/options.h"
-#include "tools/bundles/source.h"
 #include "tools/commands.h"
 #include "tools/print/devices.h"
 #include "tools/print/notes.h"
@@ -188,9 +187,8 @@ int stats_command(const Words& words) {
   options.add_to(arguments);
   arguments.option("--top", "N", top, "the N largest functions (5; 100 with --json)");
   if (!arguments.parse(words)) return code(Exit::shown);
-  allow_debuginfod(options.debuginfod);
 
-  const Source source = open_source(options.bundle, options.cache());
+  const Source source = options.open();
   Stacks stacks{*source.recording, *source.places};
   const Statistics statistics = statistics_of(*source.recording, stacks, *source.places);
   if (options.json) {

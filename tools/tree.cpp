@@ -5,7 +5,6 @@
 #include "tools/analysis/call_tree.h"
 #include "tools/analysis/devices.h"
 #include "tools/bundles/options.h"
-#include "tools/bundles/source.h"
 #include "tools/commands.h"
 #include "tools/print/notes.h"
 #include "tools/print/stack.h"
@@ -165,7 +164,6 @@ int tree_command(const Words& words) {
                    "what was held when the space was largest, or last");
   arguments.flag("--top-down", options.top_down, "from the outermost caller inwards");
   if (!arguments.parse(words)) return code(Exit::shown);
-  allow_debuginfod(options.debuginfod);
 
   if (!options.device.empty() && options.at == "peak") {
     throw Error{Exit::bad_input, "no peak is kept of a device",
@@ -180,7 +178,7 @@ int tree_command(const Words& words) {
         "Leave one of --space and --device out."};
   }
 
-  const Source source = open_source(options.bundle, options.cache());
+  const Source source = options.open();
   const Recording& recording = *source.recording;
   const std::vector<HolderFigures> holders = options.device.empty()
                                                  ? holders_in(recording, options.space)

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "tools/arguments.h"
+#include "tools/bundles/source.h"
 #include "tools/symbolize/cache_directory.h"
 
 namespace oomrec::tools {
@@ -13,22 +14,16 @@ struct ReadOptions {
   std::string bundle;
   bool json = false;
   bool debuginfod = false;
+  std::string debug_directories;
+  std::string source_directory;
   bool no_cache = false;
 
-  void add_to(Arguments& arguments) {
-    arguments.positional(
-        "BUNDLE", bundle,
-        "a bundle's directory; without it the newest in ./oom_dumps or OOMREC_DUMP_DIR");
-    arguments.flag("--json", json, "print JSON (docs/bundle-format.md)");
-    arguments.flag("--debuginfod", debuginfod,
-                   "fetch missing debug information from the servers of DEBUGINFOD_URLS");
-    arguments.flag("--no-cache", no_cache,
-                   "look for every name anew, and keep none (~/.cache/oomrec)");
-  }
+  void add_to(Arguments& arguments);
 
-  std::shared_ptr<const CacheDirectory> cache() const {
-    return no_cache ? nullptr : CacheDirectory::of_user();
-  }
+  // What is to be read, by names that are found as these options say: open_source(). `named`: where
+  // a command takes several.
+  Source open() const { return open(bundle); }
+  Source open(const std::string& named) const;
 };
 
 }  // namespace oomrec::tools

@@ -11,6 +11,7 @@
 #include "tools/deaths/ending.h"
 #include "tools/json.h"
 #include "tools/symbolize/places.h"
+#include "tools/symbolize/source_lines.h"
 
 namespace oomrec::tools {
 
@@ -19,6 +20,7 @@ struct Source {
   std::unique_ptr<Recording> recording;
   Json manifest, metadata;  // empty objects without a bundle
   std::unique_ptr<Places> places;
+  std::unique_ptr<SourceLines> lines;  // nullptr: open_source() alone reads no program's files
   std::optional<Ending> ending;  // of a dead process whose recording is in no bundle
 
   // From the metadata, or by the recording where there is none.

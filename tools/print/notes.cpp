@@ -44,6 +44,12 @@ std::vector<std::string> notes_of(const Source& source) {
                        plural(header.truncated_stacks, "stack was", "stacks were"),
                        session::kMaxFrames);
   });
+  const std::vector<std::string> newer =
+      source.lines != nullptr ? source.lines->newer_files() : std::vector<std::string>{};
+  add_if(!newer.empty(), [&] {
+    return fmt::format("changed after the process began, so that lines may be others: {}",
+                       fmt::join(newer, ", "));
+  });
   const std::vector<std::string> unreadable = source.places->unreadable_modules();
   add_if(!unreadable.empty(), [&] {
     return fmt::format(

@@ -24,6 +24,10 @@ std::string short_path(std::string_view path) {
   return clip_start(printable(path), kWidestPath);
 }
 
+bool is_own(Interest interest) {
+  return interest == Interest::own_line || interest == Interest::own_function;
+}
+
 Colour colour_of(Interest interest) {
   switch (interest) {
     case Interest::own_line:
@@ -84,12 +88,21 @@ std::string stack_text(const std::vector<PlaceId>& stack, const Places& places,
   const auto add = [&](Colour colour, const std::string& line) {
     text += indent + style.terminal.paint(colour, clip(line, kColumns - style.indent)) + "\n";
   };
+  bool has_source = false;
+  const auto add_source = [&](const StackRow& row) {
+    if (style.lines == nullptr || row.cycle > 1) return;
+    if (!style.full && (has_source || !is_own(row.interest))) return;
+    const std::string source = style.lines->of(places[stack[row.first]]);
+    has_source = has_source || !source.empty();
+    if (!source.empty()) add(Colour::dim, "    " + source);
+  };
   const std::vector<StackRow> rows = rows_of(stack, places, style.full);
   const std::vector<bool> shown =
       style.full ? std::vector<bool>(rows.size(), true) : worth_a_line(rows, kMostLines);
   for (std::size_t at = 0; at < rows.size();) {
     if (shown[at]) {
       add(colour_of(rows[at].interest), row_text(rows[at], stack, places));
+      add_source(rows[at]);
       ++at;
       continue;
     }

@@ -6,6 +6,7 @@
 
 #include "tools/json.h"
 #include "tools/symbolize/places.h"
+#include "tools/symbolize/source_lines.h"
 #include "tools/terminal.h"
 
 namespace oomrec::tools {
@@ -14,6 +15,8 @@ struct StackStyle {
   const Terminal& terminal;
   std::size_t indent = 2;
   bool full = false;  // every frame; else those worth a line (shorten.h)
+  // The source below the innermost line of the program's own; below every frame with `full`.
+  SourceLines* lines = nullptr;  // nullptr: below none
 };
 
 // One frame: "train.py:31 make_batch", "PyArray_NewFromDescr  ctors.c:1045", "libfoo.so+0x1234".

@@ -11,6 +11,7 @@
 #include <optional>
 #include <unordered_map>
 
+#include "tools/symbolize/debug_files.h"
 #include "tools/symbolize/open_module.h"
 #include "tools/symbolize/symbol_table.h"
 
@@ -203,7 +204,14 @@ ModuleSymbols::~ModuleSymbols() = default;
 
 std::unique_ptr<ModuleSymbols> ModuleSymbols::open(const std::string& path,
                                                    std::span<const std::uint8_t> build_id) {
-  if (path.empty() || path[0] != '/') return nullptr;
+  if (!path.starts_with('/')) return nullptr;
+  auto symbols = open_file(path, build_id);
+  return symbols != nullptr ? std::move(symbols) : open_file(debug_file_of(build_id), build_id);
+}
+
+std::unique_ptr<ModuleSymbols> ModuleSymbols::open_file(const std::string& path,
+                                                        std::span<const std::uint8_t> build_id) {
+  if (path.empty()) return nullptr;
   auto state = std::make_unique<State>(path);
   if (state->module == nullptr) return nullptr;
   const unsigned char* found = nullptr;
@@ -239,10 +247,6 @@ std::string demangled(const char* symbol) {
   const std::unique_ptr<char, decltype(&std::free)> text{
       abi::__cxa_demangle(symbol, nullptr, nullptr, &status), &std::free};
   return status == 0 && text != nullptr ? text.get() : symbol;
-}
-
-void allow_debuginfod(bool allowed) {
-  if (!allowed) unsetenv("DEBUGINFOD_URLS");
 }
 
 }  // namespace oomrec::tools

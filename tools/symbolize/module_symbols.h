@@ -1,8 +1,8 @@
 // Names for addresses of one ELF file: functions with what was inlined into them, files and lines.
 //
 // The file is used only when its build-id is the one that was recorded: names from another build
-// would be wrong without a sign of it. Debug information is taken from the file, from what its
-// .gnu_debuglink and build-id name, and never from the network unless debuginfod was asked for.
+// would be wrong without a sign of it. Debug information is taken from the file and from what its
+// .gnu_debuglink and build-id name (debug_files.h); from the latter alone where the file is gone.
 #pragma once
 
 #include <cstdint>
@@ -22,7 +22,8 @@ struct Location {
 
 class ModuleSymbols {
  public:
-  // nullptr when there is no such file, it is no ELF file, or it is another build.
+  // nullptr when there is no such file, it is no ELF file, or it is another build, and no debug
+  // information of the build that was recorded is to be had.
   static std::unique_ptr<ModuleSymbols> open(const std::string& path,
                                              std::span<const std::uint8_t> build_id);
   ~ModuleSymbols();
@@ -42,14 +43,12 @@ class ModuleSymbols {
  private:
   struct State;
   explicit ModuleSymbols(std::unique_ptr<State> state);
+  static std::unique_ptr<ModuleSymbols> open_file(const std::string& path,
+                                                  std::span<const std::uint8_t> build_id);
   std::unique_ptr<State> state_;
 };
 
 // The readable name of a C++ or C symbol.
 std::string demangled(const char* symbol);
-
-// Whether separate debug information may be fetched from the servers of DEBUGINFOD_URLS. Off until
-// allowed; to be called before the first open().
-void allow_debuginfod(bool allowed);
 
 }  // namespace oomrec::tools

@@ -8,6 +8,9 @@
 
 #include <cstdlib>
 
+#include "tools/symbolize/debug_files.h"
+#include "tools/symbolize/debuginfod.h"
+
 namespace oomrec::tools {
 namespace {
 
@@ -19,13 +22,6 @@ std::string identity_of(int file) {
                      status.st_mtim.tv_sec, status.st_mtim.tv_nsec);
 }
 
-const Dwfl_Callbacks kCallbacks = {
-    .find_elf = dwfl_build_id_find_elf,
-    .find_debuginfo = dwfl_standard_find_debuginfo,
-    .section_address = dwfl_offline_section_address,
-    .debuginfo_path = nullptr,
-};
-
 }  // namespace
 
 OpenModule::OpenModule(const std::string& path) {
@@ -33,7 +29,7 @@ OpenModule::OpenModule(const std::string& path) {
   const int file = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
   if (file < 0) return;
   identity = identity_of(file);
-  dwfl = dwfl_begin(&kCallbacks);
+  dwfl = begin_dwfl();
   if (dwfl != nullptr) {
     dwfl_report_begin(dwfl);
     module = dwfl_report_elf(dwfl, path.c_str(), path.c_str(), file, 0, false);
@@ -54,6 +50,7 @@ std::string sources_of(const std::string& path) {
   GElf_Word crc = 0;
   const char* const link = dwelf_elf_gnu_debuglink(probe.elf(), &crc);
   char* found = nullptr;
+  const ServerQuestion question{path.substr(path.rfind('/') + 1)};
   const int file = dwfl_standard_find_debuginfo(probe.module, nullptr, nullptr, 0, path.c_str(),
                                                 link, crc, &found);
   std::free(found);
