@@ -33,11 +33,7 @@ bool read_whole_number(const std::string& text, unsigned& value) {
 }  // namespace
 
 struct Arguments::State {
-  struct Row {
-    std::string name;  // "--limit"
-    std::string type;  // "SIZE"; empty: a flag
-    std::string help;
-  };
+  using Row = ArgumentRow;
 
   std::string command, usage, summary, examples;
   std::vector<Row> rows;
@@ -127,8 +123,8 @@ void Arguments::flag(const std::string& name, bool& value, const std::string& he
 }
 
 void Arguments::option(const std::string& name, const std::string& type, std::string& value,
-                       const std::string& help) {
-  state_->add({name, type, help}, "", [&value](const std::string& text) {
+                       const std::string& help, const std::vector<std::string>& suggested) {
+  state_->add({name, type, help, suggested}, "", [&value](const std::string& text) {
     value = text;
     return true;
   });
@@ -149,16 +145,17 @@ void Arguments::option(const std::string& name, const std::string& type, unsigne
 void Arguments::choice(const std::string& name, const std::string& type, std::string& value,
                        const std::vector<std::string>& words, const std::string& help) {
   const std::string listed = fmt::format("{}", fmt::join(words, ", "));
-  state_->add({name, type, fmt::format("{}: {}", help, listed)}, fmt::format("one of {}", listed),
-              [&value, words](const std::string& text) {
+  state_->add({name, type, fmt::format("{}: {}", help, listed), words},
+              fmt::format("one of {}", listed), [&value, words](const std::string& text) {
                 value = text;
                 return std::find(words.begin(), words.end(), text) != words.end();
               });
 }
 
-void Arguments::positional(const std::string& name, std::string& value, const std::string& help) {
+void Arguments::positional(const std::string& name, std::string& value, const std::string& help,
+                           const std::vector<std::string>& suggested) {
   state_->app.add_option(name, value);
-  state_->positionals.push_back({name, "", help});
+  state_->positionals.push_back({name, "", help, suggested});
 }
 
 void Arguments::rest(const std::string& name, std::vector<std::string>& words,
@@ -168,6 +165,10 @@ void Arguments::rest(const std::string& name, std::vector<std::string>& words,
 }
 
 bool Arguments::parse(const std::vector<std::string>& words, Exit bad_input) {
+  if (x_listener != nullptr) {
+    *x_listener = {state_->rows, state_->positionals, state_->rest != nullptr};
+    return false;
+  }
   state_->bad_input = bad_input;
   std::vector<std::string> ours = words;
   if (state_->rest != nullptr) {
@@ -190,6 +191,14 @@ bool Arguments::parse(const std::vector<std::string>& words, Exit bad_input) {
     throw state_->mistake(error, ours);
   }
   return true;
+}
+
+ArgumentTable Arguments::table_of(const std::function<void()>& command) {
+  ArgumentTable table;
+  x_listener = &table;
+  command();
+  x_listener = nullptr;
+  return table;
 }
 
 bool Arguments::given(const std::string& name) const { return state_->app.count(name) != 0; }

@@ -3,6 +3,7 @@
 // option given twice the last one counts.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -12,6 +13,20 @@
 #include "tools/error.h"
 
 namespace oomrec::tools {
+
+struct ArgumentRow {
+  std::string name;  // "--limit"
+  std::string type;  // "SIZE"; empty: a flag
+  std::string help;
+  std::vector<std::string> words = {};  // values that are worth suggesting
+};
+
+// All that may follow a subcommand, but for --help.
+struct ArgumentTable {
+  std::vector<ArgumentRow> options;
+  std::vector<ArgumentRow> positionals;
+  bool rest = false;  // the last positional begins another program's words
+};
 
 class Arguments {
  public:
@@ -24,25 +39,31 @@ class Arguments {
 
   void flag(const std::string& name, bool& value, const std::string& help);
   void option(const std::string& name, const std::string& type, std::string& value,
-              const std::string& help);
+              const std::string& help, const std::vector<std::string>& suggested = {});
   void option(const std::string& name, const std::string& type, double& value,
               const std::string& help);
   void option(const std::string& name, const std::string& type, unsigned& value,
               const std::string& help);
   void choice(const std::string& name, const std::string& type, std::string& value,
               const std::vector<std::string>& words, const std::string& help);
-  void positional(const std::string& name, std::string& value, const std::string& help);
+  void positional(const std::string& name, std::string& value, const std::string& help,
+                  const std::vector<std::string>& suggested = {});
 
   // From the first word that is no flag on, or from "--" on, all belongs to `words`.
   void rest(const std::string& name, std::vector<std::string>& words, const std::string& help);
 
-  // False: --help was asked for and printed. A mistake is an Error with `bad_input`.
+  // False: --help was asked for and printed, or table_of() called. A mistake is an Error with
+  // `bad_input`.
   bool parse(const std::vector<std::string>& words, Exit bad_input = Exit::bad_input);
 
   bool given(const std::string& name) const;
   std::string help() const;
 
+  // What a command takes: the first parse() in `command` tells, and parses nothing.
+  static ArgumentTable table_of(const std::function<void()>& command);
+
  private:
+  static inline ArgumentTable* x_listener = nullptr;
   struct State;
   std::unique_ptr<State> state_;
 };

@@ -23,6 +23,7 @@ int dump_command(const Words& words);
 int info_command(const Words& words);
 int simulate_command(const Words& words);
 int stress_command(const Words& words);
+int completion_command(const Words& words);
 
 struct Command {
   std::string_view name;
@@ -42,6 +43,7 @@ inline constexpr Command kCommands[] = {
     {"info", info_command, "is a program recorded, and if not, why"},
     {"simulate", simulate_command, "make a verdict happen in a small process, and show its bundle"},
     {"stress", stress_command, "allocate in steps under a cap, recorded"},
+    {"completion", completion_command, "words for the shell to complete: bash, zsh, fish"},
 };
 
 constexpr int code(Exit exit) { return static_cast<int>(exit); }

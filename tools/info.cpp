@@ -179,7 +179,7 @@ int info_command(const Words& words) {
       kExamples};
   bool json = false;
   Words program;
-  arguments.flag("--json", json, "print JSON (docs/bundle-format.md)");
+  arguments.flag("--json", json, "print JSON (docs/json.md)");
   arguments.rest("PROGRAM", program, "the program and its arguments, after `--`");
   if (!arguments.parse(words)) return code(Exit::shown);
 

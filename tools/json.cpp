@@ -61,7 +61,8 @@ Json text_or_null(std::string_view text) {
 }
 
 void print_json(const Json& value) {
-  fmt::print("{}\n", value.dump(2, ' ', false, Json::error_handler_t::replace));
+  const std::string text = value.dump(2, ' ', false, Json::error_handler_t::replace);
+  fmt::print("{}\n", with_commands_escaped(text));
 }
 
 }  // namespace oomrec::tools

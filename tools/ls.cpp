@@ -78,7 +78,7 @@ int ls_command(const Words& words) {
   bool all = false;
   arguments.positional("DIR", named, "a dump directory (./oom_dumps or OOMREC_DUMP_DIR)");
   arguments.flag("--all", all, "recordings of running and dead processes too");
-  arguments.flag("--json", json, "print JSON (docs/bundle-format.md)");
+  arguments.flag("--json", json, "print JSON (docs/json.md)");
   if (!arguments.parse(words)) return code(Exit::shown);
 
   const std::vector<std::filesystem::path> directories = directories_of(named);

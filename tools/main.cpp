@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
@@ -23,9 +24,10 @@ void print_usage() {
   fmt::print(
       "oomrec: a program's last minutes of memory, whatever ended it\n\n"
       "usage: oomrec COMMAND [OPTIONS] [ARGUMENTS]\n\ncommands:\n");
-  for (const Command& command : kCommands) {
-    fmt::print("  {:<9} {}\n", command.name, command.summary);
-  }
+  std::size_t widest = 0;
+  for (const Command& command : kCommands) widest = std::max(widest, command.name.size());
+  for (const Command& command : kCommands)
+    fmt::print("  {:<{}} {}\n", command.name, widest, command.summary);
   fmt::print(
       "\nexamples:\n"
       "  oomrec run --limit 8G -- python train.py\n"

@@ -40,6 +40,12 @@ const SimulatedKind& kind_of(const std::string& word) {
                     : fmt::format("Did you mean `oomrec simulate {}`?", meant)};
 }
 
+std::vector<std::string> kind_names() {
+  std::vector<std::string> names;
+  for (const SimulatedKind& kind : simulated_kinds()) names.emplace_back(name_of(kind.code));
+  return names;
+}
+
 void list_kinds(bool json) {
   Json rows = Json::array();
   for (const SimulatedKind& kind : simulated_kinds()) {
@@ -95,7 +101,7 @@ int simulate_command(const Words& words) {
   std::string dump_dir;
   bool list = false;
   bool json = false;
-  arguments.positional("KIND", word, "the code of a verdict");
+  arguments.positional("KIND", word, "the code of a verdict", kind_names());
   arguments.flag("--list", list, "list the kinds");
   arguments.option("--dump-dir", "DIR", dump_dir, "where the bundle goes [oom_dumps]");
   arguments.flag("--json", json, "print {\"schema_version\", \"kind\", \"bundle\"}, or the list");

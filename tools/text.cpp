@@ -29,6 +29,31 @@ std::size_t sequence_length(std::string_view text) {
   return overlong || surrogate || too_high ? 0 : length;
 }
 
+char32_t code_point(std::string_view sequence) {
+  const auto first = static_cast<unsigned char>(sequence[0]);
+  if (sequence.size() == 1) return first;
+  char32_t point = first & (0xffU >> (sequence.size() + 1));
+  for (const char byte : sequence.substr(1))
+    point = point << 6 | (static_cast<unsigned char>(byte) & 0x3fU);
+  return point;
+}
+
+// Calls visit(character, code point) for each; an empty one for a byte that is no UTF-8.
+template <class Visit>
+void for_characters(std::string_view text, Visit visit) {
+  while (!text.empty()) {
+    const std::size_t length = sequence_length(text);
+    visit(text.substr(0, length), length != 0 ? code_point(text.substr(0, length)) : char32_t{0});
+    text.remove_prefix(std::max<std::size_t>(length, 1));
+  }
+}
+
+// What a terminal takes for a command, breaks the line, or turns around the text behind it.
+bool is_command(char32_t point) {
+  return point < 0x20 || (point >= 0x7f && point < 0xa0) || (point >= 0x2028 && point <= 0x202e) ||
+         (point >= 0x2066 && point <= 0x2069);
+}
+
 bool starts_character(char byte) { return (static_cast<unsigned char>(byte) & 0xc0) != 0x80; }
 
 std::size_t width(std::string_view text) {
@@ -103,20 +128,26 @@ std::string plural(std::uint64_t count, std::string_view one, std::string_view m
 std::string printable(std::string_view text) {
   std::string safe;
   safe.reserve(text.size());
-  while (!text.empty()) {
-    const std::size_t length = sequence_length(text);
-    const auto first = static_cast<unsigned char>(text[0]);
-    const bool c1_control =
-        length == 2 && first == 0xc2 && static_cast<unsigned char>(text[1]) < 0xa0;
-    if (length == 0) {
+  for_characters(text, [&](std::string_view character, char32_t point) {
+    if (character.empty())
       safe += "\xef\xbf\xbd";
-    } else if (first < 0x20 || first == 0x7f || c1_control) {
+    else if (is_command(point))
       safe += '?';
-    } else {
-      safe += text.substr(0, length);
-    }
-    text.remove_prefix(std::max<std::size_t>(length, 1));
-  }
+    else
+      safe += character;
+  });
+  return safe;
+}
+
+std::string with_commands_escaped(std::string_view json) {
+  std::string safe;
+  safe.reserve(json.size());
+  for_characters(json, [&](std::string_view character, char32_t point) {
+    if (is_command(point) && point != '\n')
+      safe += fmt::format("\\u{:04x}", static_cast<std::uint32_t>(point));
+    else
+      safe += character;
+  });
   return safe;
 }
 

@@ -25,9 +25,13 @@ std::uint64_t time_of_text(const std::string& text);
 // "3 blocks", "1 block".
 std::string plural(std::uint64_t count, std::string_view one, std::string_view many);
 
-// What comes from a recording may hold anything: control characters become '?', so that nothing
-// reaches the terminal as a command, and bytes that are no UTF-8 become U+FFFD.
+// What comes from a recording may hold anything: control characters and those that turn text around
+// become '?', so that nothing reaches the terminal as a command, and bytes that are no UTF-8 become
+// U+FFFD.
 std::string printable(std::string_view text);
+
+// The same characters of valid JSON as \uXXXX, which means the same; line breaks stay.
+std::string with_commands_escaped(std::string_view json);
 
 // At most `columns` wide (code points), cut at the end or, for paths, at the start; marked by "…".
 std::string clip(std::string_view text, std::size_t columns);

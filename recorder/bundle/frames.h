@@ -31,7 +31,7 @@ bool is_plumbing(std::string_view module_path) noexcept;
 std::uint32_t line_of(const session::View&, const session::Code&,
                       std::uint32_t instruction) noexcept;
 
-// Writes the stack of `node` as an array of FRAME objects, innermost first (docs/bundle-format.md).
+// Writes the stack of `node` as an array of FRAME objects, innermost first (docs/json.md).
 void write_stack(InHook, JsonWriter&, const session::View&, std::uint32_t node,
                  ExportedName) noexcept;
 

@@ -15,6 +15,7 @@ import sys
 import tempfile
 from pathlib import Path
 
+import commands
 import figures
 import measure
 import plot
@@ -25,6 +26,7 @@ from recorders import Recorder, recorders
 from workloads import Workload, workloads
 
 OUR_TIMEOUT_S = 300
+PARTS = (reading, refusal, commands)  # what is measured of the command alone
 SLOW_S = 5  # of CPU time: a peer that needs more for one run runs no further one
 
 
@@ -158,11 +160,11 @@ def measure_all(options: argparse.Namespace, scratch: Path) -> dict:
         one for one in known if not options.only or {one.name, one.group} & set(options.only)
     ]  # fmt: skip
     others = {
-        part.NAME: part for part in (reading, refusal)
+        part.NAME: part for part in PARTS
         if not options.only or part.NAME in options.only
     }  # fmt: skip
     if not chosen and not others:
-        groups = [*dict.fromkeys(one.group for one in known), reading.NAME, refusal.NAME]
+        groups = [*dict.fromkeys(one.group for one in known), *(part.NAME for part in PARTS)]
         sys.exit(f"scripts/bench: no such workload\n  --only takes one of: {' '.join(groups)}")
     usable, described = [], []
     for recorder in recorders(options.build, not options.without_peers):
@@ -187,7 +189,7 @@ def measure_all(options: argparse.Namespace, scratch: Path) -> dict:
     for workload in measured:
         for name, result in workload["results"].items():
             result["summary"] = figures.summary(workload, name)
-    rows = {reading.NAME: [], refusal.NAME: []}
+    rows = {part.NAME: [] for part in PARTS}
     for name, part in others.items():
         print(f"measuring {name}: {part.__doc__.splitlines()[0]}", flush=True)
         rows[name] = part.measure_all(options.build, base, scratch, options.rounds, options.quick)

@@ -22,7 +22,12 @@ def all_tables(results: dict) -> str:
     if results["reading"]:
         parts += ["\n### What reading costs\n", reading_table(results["reading"])]
     if results["refusal"]:
-        parts += ["\n### How long a refusal takes\n", refusal_table(results["refusal"])]
+        parts += ["\n### How long a refusal takes\n", waiting_table(results["refusal"], "program")]
+    if results["commands"]:
+        parts += [
+            "\n### How long a command takes to start\n",
+            waiting_table(results["commands"], "command"),
+        ]
     return "\n".join(parts) + "\n" + said_once(results)
 
 
@@ -42,8 +47,8 @@ def reading_table(measured: list[dict]) -> str:
     return aligned(rows)
 
 
-def refusal_table(measured: list[dict]) -> str:
-    rows = [["program", "median", "slowest", "goal", ""]]
+def waiting_table(measured: list[dict], what: str) -> str:
+    rows = [[what, "median", "slowest", "goal", ""]]
     for row in measured:
         rows.append(
             [

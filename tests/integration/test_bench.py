@@ -9,6 +9,7 @@ from pathlib import Path
 
 import jsonschema
 import pytest
+from command_lines import commands
 
 SOURCE = Path(__file__).resolve().parent.parent.parent
 MICRO = ["micro-a10", "micro-a30", "micro-a100", "micro-b30", "micro-c30"]
@@ -58,6 +59,14 @@ def test_refusals_are_measured_by_themselves(bench, tmp_path):
     assert f"| {row['program']} " in (tmp_path / "out" / "table.md").read_text()
 
 
+def test_the_start_of_every_command_is_measured(bench, oomrec, tmp_path):
+    run = bench("--quick", "--only", "commands", "--without-peers", "--out", tmp_path / "out")
+
+    rows = valid_results(run, tmp_path / "out")["commands"]
+    assert [row["program"].split()[1] for row in rows] == commands(oomrec)
+    assert "| oomrec show --help " in (tmp_path / "out" / "table.md").read_text()
+
+
 def test_reading_is_measured_by_itself(bench, tmp_path):
     run = bench("--quick", "--only", "reading", "--without-peers", "--out", tmp_path / "out")
 
@@ -100,6 +109,8 @@ def test_tables_say_what_was_missed_stopped_and_skipped(bench, tmp_path):
                      "median_s": 3.0, "rss_mib": 9.0}],
         "refusal": [{"program": "NumPy", "goal_ms": 50, "took_ms": [9.0, 12.0, 80.0],
                      "median_ms": 12.0}],
+        "commands": [{"program": "oomrec ls --help", "goal_ms": 30, "took_ms": [31.0],
+                      "median_ms": 31.0}],
     }  # fmt: skip
     (tmp_path / "results.json").write_text(json.dumps(results))
 
@@ -120,6 +131,7 @@ def test_tables_say_what_was_missed_stopped_and_skipped(bench, tmp_path):
     assert ["JSON", "> 570", "> 57", "30", "**3.0**"] in rows
     assert ["oomrec stats", "large", "3.00 s", "9 MiB", "≤ 2 s", "**missed**"] in rows
     assert ["NumPy", "12.0 ms", "80.0 ms", "≤ 50 ms", "reached"] in rows
+    assert ["oomrec ls --help", "31.0 ms", "31.0 ms", "≤ 30 ms", "**missed**"] in rows
     assert "Skipped: Fil: not installed: fil-profile." in run.stdout
 
 

@@ -10,6 +10,7 @@ import pytest
 
 COMMANDS = [
     "run", "show", "stats", "tree", "ls", "recover", "watch", "dump", "info", "simulate", "stress",
+    "completion",
 ]  # fmt: skip
 SOURCE = Path(__file__).resolve().parents[2]
 

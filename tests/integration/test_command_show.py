@@ -26,7 +26,7 @@ def bundle(oomrec, tmp_path):
 
 
 def test_the_contracts_hold(oomrec, bundle):
-    """Every key is there, in the types that docs/bundle-format.md names."""
+    """Every key is there, in the types that docs/json.md names."""
     show = oomrec.json("show")
     assert list(show)[0] == "schema_version" and show["schema_version"] == 1
     assert show["bundle"] == str(bundle) and show["trigger"] == "soft_limit"

@@ -29,6 +29,9 @@ def test_everything_is_there(installed):
         "include/oomrec.h",
         "share/man/man1/oomrec.1",
         "share/doc/oomrec/examples/train.py",
+        "share/bash-completion/completions/oomrec.bash",
+        "share/zsh/site-functions/_oomrec",
+        "share/fish/vendor_completions.d/oomrec.fish",
     }
     others = [
         name for name in files - libraries if not name.startswith(("bin", "include", "share"))

@@ -106,6 +106,19 @@ std::string OptionRow::help_text() const {
   return is_switch || standard.empty() ? std::string{help} : fmt::format("{} [{}]", help, standard);
 }
 
+std::vector<std::string> OptionRow::words() const {
+  switch (type) {
+    case OptionType::mode:
+      return {"sampled", "exact", "off"};
+    case OptionType::action:
+      return {"continue", "exit=", "abort"};
+    case OptionType::flag:
+      return {"0", "1"};
+    default:
+      return {};
+  }
+}
+
 const std::vector<OptionRow>& option_rows() {
   static const std::vector<OptionRow> rows = {
 #define X(name, variable, type, standard, help) \
@@ -128,7 +141,8 @@ bool RunOptions::parse(const std::vector<std::string>& words) {
     if (row.value().empty())
       arguments.flag(row.flag(), switches[i], row.help_text());
     else
-      arguments.option(row.flag(), std::string{row.value()}, values[i], row.help_text());
+      arguments.option(row.flag(), std::string{row.value()}, values[i], row.help_text(),
+                       row.words());
   }
   std::string cgroup;
   arguments.option("--cgroup", "SIZE", cgroup,

@@ -16,9 +16,10 @@ struct OptionRow {
   std::string_view standard;
   std::string_view help;
 
-  std::string flag() const;        // "--limit-as"
-  std::string_view value() const;  // "SIZE"; empty for a switch
-  std::string help_text() const;   // with the standard value
+  std::string flag() const;                // "--limit-as"
+  std::string_view value() const;          // "SIZE"; empty for a switch
+  std::string help_text() const;           // with the standard value
+  std::vector<std::string> words() const;  // values, where they are words
 };
 const std::vector<OptionRow>& option_rows();
 

@@ -26,7 +26,7 @@ std::string place_text(const Place& place, const Places& places);
 std::string stack_text(const std::vector<PlaceId>& stack, const Places& places,
                        const StackStyle& style);
 
-// Array of FRAME (docs/bundle-format.md).
+// Array of FRAME (docs/json.md).
 Json stack_json(const std::vector<PlaceId>& stack, const Places& places);
 
 }  // namespace oomrec::tools

@@ -17,7 +17,7 @@ using std::chrono::seconds;
 using std::chrono::steady_clock;
 
 constexpr const char* kServers = "DEBUGINFOD_URLS";
-constexpr seconds kPatience{10};
+constexpr const char* kTimeout = "DEBUGINFOD_TIMEOUT";  // in seconds
 constexpr std::chrono::milliseconds kBetweenLines{200};
 
 using Progress = int (*)(debuginfod_client*, long done, long total);
@@ -45,6 +45,16 @@ const Client& client() {
   return loaded;
 }
 
+// How long a server may take to begin to answer.
+seconds patience() {
+  static const seconds chosen = [] {
+    const char* const text = std::getenv(kTimeout);
+    const long number = text != nullptr ? std::atol(text) : 0;
+    return seconds{number > 0 ? number : 10};
+  }();
+  return chosen;
+}
+
 bool is_set(const char* variable) {
   const char* const value = std::getenv(variable);
   return value != nullptr && *value != '\0';
@@ -63,8 +73,9 @@ void need_debuginfod() {
     throw Error{Exit::bad_input, "--debuginfod: libdebuginfod.so.1 is not installed",
                 "Debian has it in libdebuginfod1, Fedora in elfutils-debuginfod-client."};
   }
-  // A transfer that stands still is given up by the client itself, after 90 s unless told.
-  setenv("DEBUGINFOD_TIMEOUT", "30", 0);
+  // The client gives up by itself, for one question, where a transfer stands still for so long: not
+  // before we have given up the server.
+  setenv(kTimeout, std::to_string(3 * patience().count()).c_str(), 1);
 }
 
 void forget_servers() { unsetenv(kServers); }
@@ -91,9 +102,9 @@ int ServerQuestion::progress(debuginfod_client*, long done, long total) {
 // `total`: 0 until a server has begun to answer; `done` are bytes from then on.
 bool ServerQuestion::goes_on(long done, long total) {
   const auto now = steady_clock::now();
-  if (total <= 0 && now - begun_ > kPatience) {
+  if (total <= 0 && now - begun_ > patience()) {
     remark(fmt::format("no server of {} answered within {} s: none is asked any more", kServers,
-                       kPatience.count()));
+                       patience().count()));
     forget_servers();
     return false;
   }

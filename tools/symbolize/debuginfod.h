@@ -1,8 +1,9 @@
 // Questions to the servers of DEBUGINFOD_URLS, through elfutils' client, which libdwfl loads when
 // it is first needed (it brings curl): nothing of it is linked.
 //
-// One that does not begin to answer within 10 s is not waited for, and from then on none is asked:
-// a recording has dozens of modules. What was fetched stays in the client's own cache.
+// One that does not begin to answer within 10 s (DEBUGINFOD_TIMEOUT) is not waited for, and from
+// then on none is asked: a recording has dozens of modules. What was fetched stays in the client's
+// own cache.
 #pragma once
 
 #include <elfutils/libdwfl.h>

@@ -48,7 +48,7 @@ class Places {
   // The places of a stack, innermost first.
   std::vector<PlaceId> of_stack(std::uint32_t node);
 
-  // The place that a FRAME of a bundle's JSON tells (docs/bundle-format.md).
+  // The place that a FRAME of a bundle's JSON tells (docs/json.md).
   PlaceId of_json(const Json& frame);
 
   const Place& operator[](PlaceId id) const { return places_[id]; }

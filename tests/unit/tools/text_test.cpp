@@ -31,8 +31,16 @@ TEST_CASE("counts have commas, times are UTC") {
 TEST_CASE("nothing from a recording reaches the terminal as a command") {
   CHECK(printable("a\x1b[31mb\n") == "a?[31mb?");
   CHECK(printable("\xc2\x9b") == "?");  // CSI as one character
-  CHECK(printable("grün") == "grün");
+  CHECK(printable("a\xe2\x80\xae"
+                  "b\xe2\x81\xa6"
+                  "c\xe2\x80\xa8") == "a?b?c?");  // turned around, broken
+  CHECK(printable("grün €") == "grün €");
   CHECK(printable("\xff\xc0\xaf") == "\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd");
+}
+
+TEST_CASE("JSON has the same characters as escapes, and line breaks as they are") {
+  CHECK(with_commands_escaped("{\n\"grün €\": \"\x7f\xc2\x9b\xe2\x80\xae\"}\n") ==
+        "{\n\"grün €\": \"\\u007f\\u009b\\u202e\"}\n");
 }
 
 TEST_CASE("text is clipped by characters, not by bytes") {

@@ -1,0 +1,40 @@
+"""The words that make each command do something with one bundle: for tests that go over them all.
+
+The commands are those that `oomrec --help` lists, and what they take is read from their own pages:
+a new one is taken in by itself if its usage names a BUNDLE, else it needs an entry here.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+# Commands that read a bundle in another way than `oomrec COMMAND BUNDLE`.
+WORDS = {
+    "ls": lambda bundle: [[bundle.parent]],
+    "diff": lambda bundle: [[bundle, bundle]],
+    "export": lambda bundle: [["--format", name, bundle] for name in EXPORT_FORMATS],
+}
+EXPORT_FORMATS = ["folded", "speedscope", "json", "csv"]  # what can be printed on a terminal
+
+
+def commands(oomrec) -> list[str]:
+    """All of them, in the order of `oomrec --help`."""
+    listed = oomrec("--help").stdout.partition("\ncommands:\n")[2].partition("\n\n")[0]
+    return [line.split()[0] for line in listed.splitlines()]
+
+
+def help_of(oomrec, command: str) -> str:
+    return oomrec(command, "--help").stdout
+
+
+def reading_commands(oomrec, bundle: Path) -> dict[str, list[list]]:
+    """The command lines, without the command, by command, of those that read `bundle`."""
+    lines = {}
+    for command in commands(oomrec):
+        usage = help_of(oomrec, command).partition("\n")[0]
+        if command in WORDS:
+            lines[command] = WORDS[command](bundle)
+        elif re.search(r"\bBUNDLE\b", usage):
+            lines[command] = [[bundle]]
+    return lines

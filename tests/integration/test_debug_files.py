@@ -1,0 +1,249 @@
+"""Names from debug information that is not in the program: in directories, and on servers."""
+
+import http.server
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+pytestmark = [pytest.mark.needs_program("gcc"), pytest.mark.needs_program("objcopy")]
+
+PROGRAM = """\
+#include <stdlib.h>
+static void *kept[64];
+static inline __attribute__((always_inline)) void *ask(size_t bytes) {
+  return malloc(bytes);
+}
+static __attribute__((noinline)) int hoard(void) {
+  for (int i = 0; i < 64; ++i)
+    if ((kept[i] = ask(8 << 20)) == NULL) return 1;
+  return 0;
+}
+int main(void) { return hoard(); }
+"""
+NAMED = ["hoard.c:4  inlined", "hoard.c:8\n"]
+
+
+class Stripped:
+    """A program without names, the file that has them, and a bundle of it."""
+
+    def __init__(self, oomrec, folder: Path):
+        self.oomrec = oomrec
+        self.folder = folder / "src"
+        self.folder.mkdir()
+        self.program, self.debug = self.folder / "hoard", self.folder / "hoard.debug"
+        (self.folder / "hoard.c").write_text(PROGRAM)
+        self.run("gcc", "-O1", "-g", "-Wl,--build-id=sha1", "hoard.c", "-o", self.program)
+        self.run("objcopy", "--only-keep-debug", self.program, self.debug)
+        self.run("objcopy", "--strip-all", self.program)
+        notes = subprocess.check_output(["readelf", "-n", self.program], text=True)
+        self.build_id = notes.partition("Build ID: ")[2].split()[0]
+        self.bundle = oomrec("run", "--limit", "64M", "--", self.program).only_bundle()
+        (self.bundle / "symbols.json").unlink()
+
+    def run(self, *command) -> None:
+        subprocess.run(command, cwd=self.folder, check=True, capture_output=True, timeout=60)
+
+    def move_debug_to(self, directory: Path) -> None:
+        place = directory / ".build-id" / self.build_id[:2]
+        place.mkdir(parents=True)
+        self.debug.rename(place / f"{self.build_id[2:]}.debug")
+
+    def shown(self, *options, **more) -> str:
+        run = self.oomrec("show", "--full", *options, self.bundle, **more)
+        assert run.exit_code == 0, str(run)
+        assert run.stderr == "" or "env" in more, run.stderr
+        return run.stdout
+
+
+def is_named(text: str) -> bool:
+    found = [line in text for line in NAMED]
+    assert all(found) or not any(found), text
+    return all(found)
+
+
+@pytest.fixture
+def stripped(oomrec, tmp_path):
+    made = Stripped(oomrec, tmp_path)
+    assert not is_named(made.shown("--no-cache"))
+    return made
+
+
+def test_a_directory_by_build_id(stripped, tmp_path):
+    stripped.move_debug_to(tmp_path / "debug")
+    option = ["--debug-dir", f"/nowhere:{tmp_path / 'debug'}"]
+
+    assert is_named(stripped.shown(*option))
+    assert is_named(stripped.shown(*option))  # as it was kept
+    assert not is_named(stripped.shown())
+    assert is_named(stripped.shown("--debug-dir", "debug"))  # relative
+
+
+def test_the_program_itself_need_not_be_here(stripped, tmp_path):
+    stripped.move_debug_to(tmp_path / "debug")
+    stripped.program.unlink()
+
+    assert str(stripped.program) in stripped.shown()  # a note says that it is gone
+    text = stripped.shown("--debug-dir", tmp_path / "debug")
+    assert is_named(text) and "so without names" not in text
+
+
+def test_another_build_s_file_names_nothing(stripped, tmp_path):
+    stripped.move_debug_to(tmp_path / "debug")
+    file = next((tmp_path / "debug").rglob("*.debug"))
+    data = bytearray(file.read_bytes())
+    at = data.index(bytes.fromhex(stripped.build_id))
+    data[at] ^= 1
+    file.write_bytes(data)
+    stripped.program.unlink()
+
+    assert not is_named(stripped.shown("--debug-dir", tmp_path / "debug"))
+
+
+def test_compressed_debug_information(stripped, tmp_path):
+    stripped.run("objcopy", "--compress-debug-sections=zlib", stripped.debug)
+    sections = subprocess.check_output(["readelf", "-SW", stripped.debug], text=True)
+    assert any(" C " in line for line in sections.splitlines() if ".debug_info" in line)
+    stripped.move_debug_to(tmp_path / "debug")
+    assert is_named(stripped.shown("--debug-dir", tmp_path / "debug"))
+
+
+@pytest.mark.needs_program("dwz")
+def test_debug_information_that_files_share(stripped, tmp_path):
+    """dwz moves what two files have in common into a third, which is found by its build-id."""
+    shutil.copy(stripped.debug, stripped.folder / "other.debug")
+    stripped.run("dwz", "-m", "common.debug", "hoard.debug", "other.debug")
+    common = stripped.folder / "common.debug"
+    notes = subprocess.check_output(["readelf", "-n", common], text=True)
+    build_id = notes.partition("Build ID: ")[2].split()[0]
+    stripped.move_debug_to(tmp_path / "debug")
+    option = ["--debug-dir", tmp_path / "debug"]
+    place = tmp_path / "debug" / ".build-id" / build_id[:2] / f"{build_id[2:]}.debug"
+    place.parent.mkdir(parents=True, exist_ok=True)
+    common.rename(place)
+    assert is_named(stripped.shown(*option))
+
+
+class Server(http.server.ThreadingHTTPServer):
+    """Speaks as debuginfod(8) does, and keeps what it was asked."""
+
+    def __init__(self, files: dict, silent: bool = False):
+        super().__init__(("127.0.0.1", 0), Handler)
+        self.files, self.silent = files, silent
+        self.asked: list[str] = []
+        self.ending = threading.Event()
+        self.thread = threading.Thread(target=self.serve_forever, args=(0.05,), daemon=True)
+        self.thread.start()
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.server_port}"
+
+    def end(self) -> None:
+        self.ending.set()
+        self.shutdown()
+        self.server_close()
+
+
+class Handler(http.server.BaseHTTPRequestHandler):
+    def do_GET(self):
+        self.server.asked.append(self.path)
+        if self.server.silent:
+            self.server.ending.wait(60)
+            return
+        data = self.server.files.get(self.path)
+        self.send_response(404 if data is None else 200)
+        self.send_header("Content-Length", str(len(data or b"")))
+        self.end_headers()
+        self.wfile.write(data or b"")
+
+    def log_message(self, *_):
+        pass
+
+
+@pytest.fixture
+def server(request, stripped):
+    files = {f"/buildid/{stripped.build_id}/debuginfo": stripped.debug.read_bytes()}
+    stripped.debug.unlink()
+    made = Server(files, silent=getattr(request, "param", False))
+    yield made
+    made.end()
+
+
+@pytest.fixture
+def asking(server, tmp_path):
+    """The environment of a command that may ask the server."""
+    cache = tmp_path / "fetched"
+    return {"DEBUGINFOD_URLS": server.url, "DEBUGINFOD_CACHE_PATH": str(cache)}
+
+
+needs_client = pytest.mark.needs_file("/usr/lib/*/libdebuginfod.so.1")
+
+
+@needs_client
+def test_a_server_is_asked_with_the_option_only(stripped, server, asking):
+    for command in ["show", "stats", "tree"]:
+        run = stripped.oomrec(command, "--no-cache", stripped.bundle, env=asking)
+        assert run.exit_code == 0
+    assert server.asked == []
+
+    assert is_named(stripped.shown("--debuginfod", env=asking))
+    assert f"/buildid/{stripped.build_id}/debuginfo" in server.asked
+    asked = len(server.asked)
+    assert is_named(stripped.shown("--debuginfod", "--no-cache", env=asking))  # the client's cache
+    assert len(server.asked) == asked
+    assert not is_named(stripped.shown(env=asking))
+
+
+@needs_client
+def test_a_server_names_what_is_not_here(stripped, asking):
+    stripped.program.unlink()
+    assert is_named(stripped.shown("--debuginfod", env=asking))
+
+
+@needs_client
+@pytest.mark.parametrize("server", [True], indirect=True)
+def test_a_server_that_does_not_answer_is_given_up_once(stripped, server, asking):
+    run = stripped.oomrec(
+        "show", "--debuginfod", stripped.bundle, env={**asking, "DEBUGINFOD_TIMEOUT": "1"}
+    )
+    assert run.exit_code == 0 and not is_named(run.stdout)
+    assert run.stderr.count("no server of DEBUGINFOD_URLS answered within 1 s") == 1
+    assert len(server.asked) == 1
+
+
+def test_without_servers_it_is_said(stripped):
+    run = stripped.oomrec("show", "--debuginfod", stripped.bundle, env={"DEBUGINFOD_URLS": None})
+    assert (run.exit_code, run.stdout) == (2, "")
+    assert run.stderr.startswith("oomrec show: --debuginfod: DEBUGINFOD_URLS names no server\n")
+
+
+@needs_client
+@pytest.mark.needs_program("debuginfod")
+def test_the_real_server(stripped, tmp_path):
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    command = ["debuginfod", "-F", "-p", str(port), "-d", str(tmp_path / "index"), stripped.folder]
+    server = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+                              env={**os.environ, "DEBUGINFOD_URLS": ""})  # fmt: skip
+    try:
+        asking = {
+            "DEBUGINFOD_URLS": f"http://127.0.0.1:{port}",
+            "DEBUGINFOD_CACHE_PATH": str(tmp_path / "fetched"),
+        }
+        until = time.monotonic() + 60  # it has to find the file first
+        (tmp_path / "fetched").mkdir()
+        (tmp_path / "fetched" / "cache_miss_s").write_text("0")
+        while not is_named(stripped.shown("--debuginfod", env=asking)):
+            assert time.monotonic() < until and server.poll() is None
+            time.sleep(0.1)
+    finally:
+        server.send_signal(signal.SIGTERM)
+        server.wait(timeout=30)

@@ -1,0 +1,107 @@
+"""A bundle whose every name is an attack: shown, and nothing of it is obeyed.
+
+Markup, quotes, terminal commands, bytes that are no UTF-8, names of a MiB, in the recording and in
+the JSON files beside it. Every command that reads a bundle is tried (command_lines.py).
+"""
+
+import json
+import re
+import shutil
+import subprocess
+import unicodedata
+
+import pytest
+from command_lines import help_of, reading_commands
+from test_command_line import printed_on_terminal
+
+HOSTILE = "<script>alert(1)</script>\"'`&\x1b[31m\x1b]0;owned\x07\x1b[2J\r\n\t\x7f\x9b31m\u202e"
+COLOUR = re.compile(rb"\x1b\[[0-9;]*m")
+KEPT = {"schema_version", "reason", "backend", "files"}  # what makes a bundle one
+
+
+def attacked(value, key=None):
+    """The same with every text followed by an attack, and one of a MiB."""
+    if isinstance(value, dict):
+        return {name: attacked(part, name) for name, part in value.items()}
+    if isinstance(value, list):
+        return [attacked(part, key) for part in value]
+    if isinstance(value, str) and key not in KEPT:
+        return value + HOSTILE + ("x" * (1 << 20) if key == "exception_message" else "")
+    return "exception" + HOSTILE if key == "exception_message" else value
+
+
+def hostile_symbols() -> dict:
+    names = {"function": f"stored{HOSTILE}", "file": f"/src/{HOSTILE}.c", "line": 7}
+    frames = [{**names, "inlined": inlined} for inlined in (True, False)]
+    return {
+        "schema_version": 1,
+        "symbols": [{"build_id": "11" * 20, "offset": 0x1234, "frames": frames}],
+    }
+
+
+@pytest.fixture
+def bundle(oomrec, build_dir, tmp_path):
+    run = oomrec("run", "--limit", "64M", "--", "python3", "-c", "bytes(1 << 30)")
+    made = shutil.copytree(run.only_bundle(), tmp_path / "attack" / run.only_bundle().name)
+    for file in made.glob("*.json"):
+        file.write_text(json.dumps(attacked(json.loads(file.read_text()))))
+    (made / "symbols.json").write_text(json.dumps(hostile_symbols()))
+    generator = build_dir / "tests" / "unit" / "tools" / "hostile_recording"
+    subprocess.run([generator, made / "recording.oomrec"], check=True)
+    return made
+
+
+# Characters that turn around what follows.
+BIDI = {"LRE", "RLE", "PDF", "LRO", "RLO", "LRI", "RLI", "FSI", "PDI"}
+
+
+def assert_harmless(output: bytes, allowed: str) -> None:
+    text = output.decode()  # UTF-8, or this raises
+    controls = {char for char in text if unicodedata.category(char) in ("Cc", "Zl", "Zp")}
+    assert controls <= set(allowed), controls
+    assert not any(unicodedata.bidirectional(char) in BIDI for char in text)
+
+
+@pytest.fixture
+def lines(oomrec, bundle):
+    """Each command that reads a bundle, with the words that make it read this one."""
+    found = reading_commands(oomrec, bundle)
+    assert {"show", "stats", "tree", "ls"} <= set(found)
+    return [
+        (command, [str(word) for word in words]) for command in found for words in found[command]
+    ]
+
+
+def printed(oomrec, *words) -> bytes:
+    run = oomrec.start(*words)
+    stdout, stderr = run.communicate(timeout=60)
+    assert run.returncode == 0 and stdout, (words, stderr[-1000:])
+    assert_harmless(stderr, "\n")
+    return stdout
+
+
+def test_no_name_is_obeyed_by_a_terminal(oomrec, build_dir, lines):
+    environment = {**oomrec.environment, "TERM": "xterm"}
+    for command, words in lines:
+        assert_harmless(printed(oomrec, command, *words), "\n")
+        shown = printed_on_terminal([build_dir / "oomrec", command, *words], environment)
+        assert_harmless(COLOUR.sub(b"", shown), "\r\n")
+
+
+def test_it_is_json_all_the_same(oomrec, lines):
+    tried = 0
+    for command, words in lines:
+        if "--json" not in help_of(oomrec, command):
+            continue
+        document = printed(oomrec, command, "--json", *words)
+        assert list(json.loads(document))[0] == "schema_version", command
+        assert_harmless(document, "\n")
+        tried += 1
+    assert tried >= 4
+
+
+def test_no_page_that_is_written_has_it_as_markup(oomrec, lines):
+    for command, words in lines:
+        printed(oomrec, command, *words)
+    for page in oomrec.directory.rglob("*.html"):
+        assert b"<script>alert(1)" not in page.read_bytes(), page

@@ -1,0 +1,134 @@
+"""What every command prints with --json: its schema, no key left out, the same in every locale.
+
+The commands are those that `oomrec --help` lists; one whose page names --json needs a schema in
+schemas/, a section in docs/json.md, and, if it does not read a bundle, an entry in WORDS.
+"""
+
+import json
+import subprocess
+from pathlib import Path
+
+import pytest
+from command_lines import commands, help_of, reading_commands
+from schemas import SCHEMAS, check
+
+SOURCE = Path(__file__).resolve().parents[2]
+LEAK = """\
+import sys, time
+kept = []
+while len(kept) < int(sys.argv[1]):
+    kept.append(bytearray(20 << 20))
+print("held", flush=True)
+time.sleep(600)
+"""
+
+# Command lines that are not of a bundle: {pid} is a process that is recorded and alive.
+WORDS = {
+    "recover": [[]],
+    "dump": [["{pid}"]],
+    "top": [["{pid}"]],
+    "info": [[], ["--", "true"], ["--", "no such program"]],
+    "simulate": [["--list"], ["soft_limit"]],
+}
+MAY_FIND_NOTHING = {"recover", "info"}
+
+
+@pytest.fixture
+def bundle(oomrec, tmp_path):
+    (tmp_path / "leak.py").write_text(LEAK)
+    return oomrec("run", "--limit", "128M", "--", "python3", "leak.py", 100).only_bundle()
+
+
+@pytest.fixture
+def pid(oomrec, bundle):
+    """A recorded process that is alive."""
+    program = oomrec.start("run", "--", "python3", "leak.py", 2)
+    assert program.stdout.readline() == b"held\n"
+    children = Path(f"/proc/{program.pid}/task/{program.pid}/children").read_text().split()
+    return children[0]
+
+
+def speaking_json(oomrec) -> list[str]:
+    return [name for name in commands(oomrec) if "--json" in help_of(oomrec, name)]
+
+
+def test_each_has_its_words_schema_and_section(oomrec, bundle):
+    page = (SOURCE / "docs" / "json.md").read_text()
+    words = {**reading_commands(oomrec, bundle), **WORDS}
+    names = speaking_json(oomrec)
+    assert len(names) >= 8
+    for name in names:
+        assert name in words, f"tests/integration/test_json.py: no words for {name}"
+        assert (SCHEMAS / f"{name}.json").exists(), f"no schema of {name}"
+        assert f"## `oomrec {name} --json`" in page, f"docs/json.md: nothing of {name}"
+        assert f"schemas/{name}.json" in page
+
+
+def loose_objects(schema, where=""):
+    """The objects of a schema in which a key may be absent, or one be that it does not name."""
+    if isinstance(schema, list):
+        for number, part in enumerate(schema):
+            yield from loose_objects(part, f"{where}/{number}")
+    elif isinstance(schema, dict):
+        properties = schema.get("properties")
+        if isinstance(properties, dict):
+            strict = schema.get("additionalProperties") is False
+            if not strict or set(schema.get("required", [])) != set(properties):
+                yield where
+        for name, part in schema.items():
+            yield from loose_objects(part, f"{where}/{name}")
+
+
+def test_no_schema_lets_a_key_be_absent(oomrec):
+    for name in speaking_json(oomrec):
+        assert list(loose_objects(json.loads((SCHEMAS / f"{name}.json").read_text()))) == [], name
+
+
+@pytest.mark.needs_module("jsonschema")
+def test_each_keeps_to_its_schema(oomrec, bundle, pid):
+    words = {**reading_commands(oomrec, bundle), **WORDS}
+    checked = 0
+    for name in speaking_json(oomrec):
+        for line in words[name]:
+            run = oomrec(name, "--json", *[str(word).format(pid=pid) for word in line])
+            assert run.exit_code in ((0, 1) if name in MAY_FIND_NOTHING else (0,)), str(run)
+            document = run.json()
+            assert list(document)[0] == "schema_version", name
+            check(name, document)
+            checked += 1
+    assert checked >= 10
+
+
+@pytest.fixture(scope="module")
+def german(tmp_path_factory):
+    """A locale whose numbers have a decimal comma, made here: few machines have one."""
+    folder = tmp_path_factory.mktemp("locales")
+    made = subprocess.run(
+        ["localedef", "-i", "de_DE", "-f", "UTF-8", folder / "de_DE.UTF-8"], capture_output=True
+    )
+    if not (folder / "de_DE.UTF-8" / "LC_NUMERIC").exists():
+        pytest.skip(f"localedef makes no de_DE here: {made.stderr.decode()[:200]}")
+    environment = {"LOCPATH": str(folder), "LC_ALL": "de_DE.UTF-8"}
+    script = "import locale; locale.setlocale(locale.LC_ALL, ''); print(locale.str(0.5))"
+    shown = subprocess.run(
+        ["python3", "-c", script], env={**environment, **PATH}, capture_output=True
+    )
+    assert shown.stdout == b"0,5\n", shown.stderr
+    return environment
+
+
+PATH = {"PATH": "/usr/bin:/bin"}
+
+
+@pytest.mark.needs_program("localedef")
+def test_figures_are_the_same_in_every_locale(oomrec, bundle, german):
+    compared = 0
+    for name, lines in reading_commands(oomrec, bundle).items():
+        for words in lines:
+            for options in [[], ["--json"]] if "--json" in help_of(oomrec, name) else [[]]:
+                here = oomrec(name, *options, *words)
+                there = oomrec(name, *options, *words, env=german)
+                assert here.exit_code == 0 and here.stdout, str(here)
+                assert (there.exit_code, there.stdout) == (0, here.stdout), str(there)
+                compared += 1
+    assert compared >= 8

@@ -1,0 +1,108 @@
+"""The line of source below a frame: where its file is here, and whose it is."""
+
+import os
+import tempfile
+from pathlib import Path
+
+import pytest
+
+LEAK = """\
+kept = []
+def make_batch():
+    return  bytearray(20 << 20)   # a batch
+while True:
+    kept.append(make_batch())
+"""
+BELOW = "leak.py:3 make_batch\n          return  bytearray(20 << 20)   # a batch\n"
+
+
+@pytest.fixture
+def bundle(oomrec, tmp_path):
+    (tmp_path / "leak.py").write_text(LEAK)
+    return oomrec("run", "--limit", "128M", "--", "python3", tmp_path / "leak.py").only_bundle()
+
+
+def shown(oomrec, bundle, *options) -> str:
+    run = oomrec("show", *options, bundle)
+    assert run.exit_code == 0 and run.stderr == "", str(run)
+    return run.stdout
+
+
+def test_the_innermost_own_line_has_its_source(oomrec, bundle):
+    text = shown(oomrec, bundle, "--top", "1")
+    assert BELOW in text
+    assert text.count("bytearray(20 << 20)") == 2  # of the request, and of the holder
+    assert "kept.append" not in text
+    assert shown(oomrec, bundle, "--full", "--top", "1").count("kept.append(make_batch())") == 2
+    assert "bytearray(20 << 20)" not in oomrec("show", "--json", bundle).stdout
+
+
+def test_sources_that_are_elsewhere_now(oomrec, bundle, tmp_path):
+    moved = tmp_path / "moved" / tmp_path.name
+    moved.mkdir(parents=True)
+    (tmp_path / "leak.py").rename(moved / "leak.py")
+
+    assert "bytearray" not in shown(oomrec, bundle)
+    for place in [tmp_path / "moved", moved, "moved"]:
+        assert BELOW in shown(oomrec, bundle, "--source-dir", place)
+
+
+def test_a_file_that_was_changed_is_told(oomrec, bundle, tmp_path):
+    assert "lines may be others" not in shown(oomrec, bundle)
+    (tmp_path / "leak.py").write_text(LEAK.replace("20 <<", "21 <<"))
+    text = shown(oomrec, bundle)
+    assert "bytearray(21 << 20)" in text
+    assert "changed after the process began, so that lines may be others" in " ".join(text.split())
+
+
+def test_what_is_no_source_file_is_not_read(oomrec, tmp_path):
+    """A name without a source's suffix, a link to such a file, one that is too large, a pipe."""
+    (tmp_path / "secret").write_text(LEAK)
+    (tmp_path / "link.py").write_text(LEAK)
+    (tmp_path / "large.py").write_text(LEAK)
+    (tmp_path / "pipe.py").write_text(LEAK)
+    names = ["secret", "link.py", "large.py", "pipe.py"]
+    bundles = {}
+    for name in names:
+        run = oomrec("run", "--limit", "128M", "--", "python3", tmp_path / name)
+        bundles[name] = run.bundles()[-1]
+        assert f"{name}:3 make_batch" in run.stderr
+    (tmp_path / "link.py").unlink()
+    (tmp_path / "link.py").symlink_to(tmp_path / "secret")
+    with open(tmp_path / "large.py", "a") as file:
+        file.write("#" * (5 << 20))
+    (tmp_path / "pipe.py").unlink()
+    os.mkfifo(tmp_path / "pipe.py")
+
+    for name in names:
+        assert "bytearray" not in shown(oomrec, bundles[name]), name
+
+
+def test_what_a_line_holds_is_no_command(oomrec, bundle, tmp_path):
+    line = "\x1b[31mreturn\x07\x9b" + "bytearray" * 1000
+    (tmp_path / "leak.py").write_text(LEAK.replace("return", line))
+    text = shown(oomrec, bundle)
+    assert "?[31mreturn??" in text
+    assert all(len(line) <= 100 for line in text.splitlines())
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root may give files away")
+@pytest.mark.parametrize(
+    "owner, mode, passable, is_shown",
+    [
+        (65534, 0o600, True, True),  # of who made the recording
+        (0, 0o600, True, False),
+        (0, 0o644, True, True),  # all may read it
+        (0, 0o644, False, False),  # but not come there
+    ],
+)
+def test_root_shows_what_the_recording_s_owner_may_read(oomrec, owner, mode, passable, is_shown):
+    with tempfile.TemporaryDirectory() as folder:  # pytest's own are for one user
+        script = Path(folder, "leak.py")
+        script.write_text(LEAK)
+        bundle = oomrec("run", "--limit", "128M", "--", "python3", script).only_bundle()
+        os.chown(bundle / "recording.oomrec", 65534, 65534)
+        os.chown(script, owner, owner)
+        script.chmod(mode)
+        os.chmod(folder, 0o755 if passable else 0o700)
+        assert (BELOW in shown(oomrec, bundle)) == is_shown

@@ -1,0 +1,87 @@
+"""What real shells offer behind a line that was typed, with a completion script loaded."""
+
+from __future__ import annotations
+
+import os
+import pty
+import select
+import subprocess
+import time
+from pathlib import Path
+
+BASH = r"""
+[[ -n $2 ]] && source "$2"
+source "$1"
+shift 2
+COMP_WORDS=("$@") COMP_CWORD=$(($# - 1)) COMP_LINE="$*" COMP_POINT=${#COMP_LINE} COMP_TYPE=9
+_oomrec
+printf '%s\n' "${COMPREPLY[@]}"
+"""
+
+# What is added to zsh's list goes to $OFFERED, and a file says that this is all.
+ZSH = r"""
+autoload -Uz compinit && compinit -u -D
+source $SCRIPT
+compadd() {
+  if [[ ${@[1,(i)(-|--)]} == *-(O|A|D)\ * ]]; then builtin compadd "$@"; return; fi
+  local -a hits
+  builtin compadd -A hits "$@"
+  print -rl -- $hits >> $OFFERED
+  builtin compadd "$@"
+}
+completed() { : > $OFFERED.all }
+comppostfuncs=(completed)
+bindkey '^I' list-choices
+zstyle ':completion:*' insert-tab false
+setopt no_list_ambiguous no_beep
+: > $OFFERED.ready
+"""
+
+
+def bash(script: Path, words: list[str], directory: Path, library: Path | None = None) -> set[str]:
+    """`words` as bash has split them. `library`: of the package bash-completion."""
+    command = ["bash", "--norc", "--noprofile", "-c", BASH, "bash", script, library or "", *words]
+    run = subprocess.run(command, cwd=directory, capture_output=True, text=True, timeout=60)
+    assert run.stderr == "", run.stderr
+    return set(run.stdout.split("\n")) - {""}
+
+
+def fish(script: Path, line: str, directory: Path) -> set[str]:
+    environment = {**os.environ, "HOME": str(directory), "XDG_DATA_HOME": str(directory / "fish")}
+    command = ["fish", "--no-config", "-c", f"source {script}; complete -C $argv[1]", line]
+    run = subprocess.run(
+        command, cwd=directory, env=environment, capture_output=True, text=True, timeout=60
+    )
+    assert run.stderr == "", run.stderr
+    return {row.split("\t")[0] for row in run.stdout.splitlines()}
+
+
+def zsh(script: Path, line: str, directory: Path) -> set[str]:
+    """zsh completes only what is typed on a terminal: it gets one."""
+    offered = directory / f"offered-{len(list(directory.glob('offered-*.ready')))}"
+    start = directory / f"{offered.name}.zsh"
+    start.write_text(ZSH)
+    pid, terminal = pty.fork()
+    if pid == 0:
+        os.chdir(directory)
+        settings = {"SCRIPT": str(script), "OFFERED": str(offered), "TERM": "xterm", "PS1": ""}
+        os.execvpe("zsh", ["zsh", "-f", "-i"], {**os.environ, **settings})
+    try:
+        os.write(terminal, f"source {start}\n".encode())
+        wait_for(Path(f"{offered}.ready"), terminal)
+        os.write(terminal, line.encode() + b"\t")
+        wait_for(Path(f"{offered}.all"), terminal)
+    finally:
+        os.close(terminal)  # its hangup ends zsh
+        os.waitpid(pid, 0)
+    return set(offered.read_text().splitlines()) - {""} if offered.exists() else set()
+
+
+def wait_for(file: Path, terminal: int) -> None:
+    """Until the file is there; what the shell prints meanwhile is read, or it would stand still."""
+    printed = b""
+    until = time.monotonic() + 60
+    while not file.exists():
+        assert time.monotonic() < until, printed.decode(errors="replace")
+        if select.select([terminal], [], [], 0.02)[0]:
+            printed += os.read(terminal, 4096)

@@ -1,0 +1,36 @@
+// Completion of oomrec's command lines, in the words of each shell: all of it follows from what the
+// commands take (Arguments), none of it from a list of its own.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "tools/arguments.h"
+
+namespace oomrec::tools {
+
+struct CompletedCommand {
+  std::string_view name;
+  std::string_view summary;
+  ArgumentTable arguments;
+};
+using CompletedCommands = std::vector<CompletedCommand>;
+
+// What a value is completed with.
+enum class Values { none, words, directories, files, bundles, processes, program };
+Values values_of_option(const ArgumentRow& row);
+Values values_of_positional(const ArgumentTable& table, std::size_t number);
+
+// In single quotes, as every shell reads it.
+std::string quoted(std::string_view text);
+
+// Prints the pids of recorded processes; those of other users are not seen.
+inline constexpr std::string_view kRecordedProcesses =
+    "grep -ls liboomrec /proc/[0-9]*/maps 2> /dev/null | cut -d / -f 3";
+
+std::string bash_script(const CompletedCommands& commands);
+std::string zsh_script(const CompletedCommands& commands);
+std::string fish_script(const CompletedCommands& commands);
+
+}  // namespace oomrec::tools
