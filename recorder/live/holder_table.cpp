@@ -89,11 +89,12 @@ void HolderTable::shrink_at_most(InHook, std::uint32_t number, std::uint64_t byt
 }
 
 void HolderTable::add_temporary(InHook, std::uint32_t number, std::uint32_t count) noexcept {
+  constexpr std::uint32_t kMost = ~std::uint32_t{0};
   std::atomic<std::uint32_t>& word = g_session.holders.at(number).temporary_count;
-  std::uint32_t seen = word.load(std::memory_order_relaxed);
-  while (!word.compare_exchange_weak(seen, session::saturated_sum(seen, count),
-                                     std::memory_order_relaxed)) {
-  }
+  if (kMost - word.load(std::memory_order_relaxed) < count) [[unlikely]]
+    word.store(kMost, std::memory_order_relaxed);
+  else
+    add_shared(word, count);
 }
 
 void HolderTable::settle(InHook hook, session::HolderSum& sum,
@@ -118,7 +119,7 @@ void HolderTable::settle(InHook hook, session::HolderSum& sum,
     add_shared(holder.live_count, live_count);
     add_shared(holder.total_bytes, bytes);
     add_shared(holder.total_count, counts >> 32);
-    candidates_.note(holder, number);
+    if (live_bytes != 0) candidates_.note(holder, number);
   };
   const auto& totals = g_session.header().spaces[static_cast<std::size_t>(Space::heap)];
   const std::uint32_t now = totals.peak_epoch.load(std::memory_order_acquire);
