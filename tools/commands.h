@@ -16,6 +16,7 @@ int run_command(const Words& words);
 int show_command(const Words& words);
 int stats_command(const Words& words);
 int tree_command(const Words& words);
+int export_command(const Words& words);
 int ls_command(const Words& words);
 int recover_command(const Words& words);
 int watch_command(const Words& words);
@@ -36,6 +37,7 @@ inline constexpr Command kCommands[] = {
     {"show", show_command, "why a bundle was written, and who holds the memory"},
     {"stats", stats_command, "totals, peak, largest functions, sizes, allocator functions"},
     {"tree", tree_command, "who holds the memory, by caller"},
+    {"export", export_command, "a recording in the formats of other tools"},
     {"ls", ls_command, "the bundles of a directory"},
     {"recover", recover_command, "make bundles of the recordings of dead processes"},
     {"watch", watch_command, "make bundles of what dies, as a service"},

@@ -123,6 +123,11 @@ Recording::Recording(const std::filesystem::path& file) : path_(file), bytes_(nu
   }
 }
 
+Recording::Recording(const std::filesystem::path& origin, Bytes bytes, std::uint64_t count)
+    : path_(origin),
+      bytes_(std::move(bytes)),
+      view_(session::Bytes::contiguous(bytes_.get(), count)) {}
+
 std::vector<HolderFigures> Recording::holders() const {
   std::vector<HolderFigures> rows;
   const std::uint64_t count = view_.count(TableId::holders);

@@ -46,6 +46,10 @@ class Recording {
   // Throws Error with bad_input when there is no such file or no session in it.
   explicit Recording(const std::filesystem::path& file);
 
+  // A whole session that was made of the file `origin`.
+  using Bytes = std::unique_ptr<std::byte, decltype(&std::free)>;
+  Recording(const std::filesystem::path& origin, Bytes bytes, std::uint64_t count);
+
   const session::View& view() const { return view_; }
   const session::Header& header() const { return view_.header(); }
   const std::filesystem::path& path() const { return path_; }
@@ -77,7 +81,7 @@ class Recording {
 
  private:
   std::filesystem::path path_;
-  std::unique_ptr<std::byte, decltype(&std::free)> bytes_;
+  Bytes bytes_;
   session::View view_;
 };
 

@@ -9,6 +9,7 @@
 #include "tools/bundles/family.h"
 #include "tools/bundles/orphans.h"
 #include "tools/bundles/outcome.h"
+#include "tools/bundles/snapshot_source.h"
 #include "tools/error.h"
 #include "tools/text.h"
 
@@ -72,6 +73,7 @@ Source open_source(const std::string& argument, std::shared_ptr<const CacheDirec
     source.manifest = read_json(source.bundle / "manifest.json");
     source.metadata = read_json(source.bundle / "metadata.json");
   }
+  if (is_snapshot(file)) return open_snapshot(file);
   source.recording = std::make_unique<Recording>(file);
   const session::View& view = source.recording->view();
   if (source.bundle.empty() && session::life_of(view) == session::Life::dead)
@@ -86,6 +88,7 @@ Source open_source(const std::string& argument, std::shared_ptr<const CacheDirec
 
 Trigger Source::trigger() const {
   if (const auto stored = trigger_in(metadata)) return *stored;
+  if (!imported.empty()) return failure() != 0 ? Trigger::allocation_failed : Trigger::request;
   if (recording->header().simulated != 0) return Trigger::simulated;
   return trigger_of(recording->view());
 }
@@ -93,6 +96,7 @@ Trigger Source::trigger() const {
 std::string Source::outcome() const {
   if (const auto word = text_of(metadata, "outcome"))
     return outcome_now(*word, recording->header(), bundle, manifest);
+  if (!imported.empty()) return std::string{name_of(OutcomeKind::unknown)};
   return ending ? ending->word() : std::string{name_of(OutcomeKind::running)};
 }
 

@@ -22,6 +22,7 @@ struct Source {
   std::unique_ptr<Places> places;
   std::unique_ptr<SourceLines> lines;  // nullptr: open_source() alone reads no program's files
   std::optional<Ending> ending;  // of a dead process whose recording is in no bundle
+  std::string imported;  // what else it was made of: "PyTorch's memory snapshot"; empty: nothing
 
   // From the metadata, or by the recording where there is none.
   Trigger trigger() const;
@@ -32,8 +33,9 @@ struct Source {
   bundle::Verdict verdict() const;
 };
 
-// `argument`: a bundle's directory, a recording, or empty: the newest bundle of the dump directory,
-// after recordings of dead processes there were made bundles. `cache`: see Places. Throws Error.
+// `argument`: a bundle's directory, a recording, a memory snapshot of PyTorch, or empty: the newest
+// bundle of the dump directory, after recordings of dead processes there were made bundles.
+// `cache`: see Places. Throws Error.
 Source open_source(const std::string& argument,
                    std::shared_ptr<const CacheDirectory> cache = nullptr);
 

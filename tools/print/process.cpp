@@ -56,7 +56,10 @@ std::vector<std::pair<std::string, std::string>> process_facts(const Source& sou
       {source.bundle.empty() ? "recording" : "bundle",
        clip_start(source.bundle.empty() ? recording.path().string() : source.bundle.string(), 90)},
       {"written", fmt::format("{}, because of: {}", created_at(source), name_of(source.trigger()))},
-      {"process", fmt::format("{} (pid {})", command_line(recording), recording.header().pid)},
+      source.imported.empty()
+          ? std::pair{"process",
+                      fmt::format("{} (pid {})", command_line(recording), recording.header().pid)}
+          : std::pair{"made of", "a " + source.imported},
       {"started", time_text(recording.header().start_realtime_ns)},
   };
   if (!python.empty()) facts.emplace_back("python", python);

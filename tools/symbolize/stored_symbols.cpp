@@ -35,6 +35,10 @@ StoredSymbols StoredSymbols::load(const std::filesystem::path& file) {
   return stored;
 }
 
+void StoredSymbols::add(const std::string& build_id, std::uint64_t offset, Location location) {
+  by_key_[key_of(build_id, offset)].push_back(std::move(location));
+}
+
 const std::vector<Location>& StoredSymbols::find(const std::string& build_id,
                                                  std::uint64_t offset) const {
   static const std::vector<Location> nothing;

@@ -15,6 +15,8 @@ class StoredSymbols {
   // Empty when there is no such file; what is not understood in it is passed over.
   static StoredSymbols load(const std::filesystem::path& file);
 
+  void add(const std::string& build_id, std::uint64_t offset, Location location);
+
   // Innermost first; empty when nothing is stored. `build_id` in hexadecimal.
   const std::vector<Location>& find(const std::string& build_id, std::uint64_t offset) const;
 

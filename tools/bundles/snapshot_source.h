@@ -1,0 +1,16 @@
+// A memory snapshot of PyTorch as a source of the reading commands.
+#pragma once
+
+#include <filesystem>
+
+#include "tools/bundles/source.h"
+
+namespace oomrec::tools {
+
+// Whether the file begins as a pickle does.
+bool is_snapshot(const std::filesystem::path& file);
+
+// Throws Error.
+Source open_snapshot(const std::filesystem::path& file);
+
+}  // namespace oomrec::tools

@@ -1,0 +1,119 @@
+// `oomrec export`: a recording in the formats of other tools.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "tools/bundles/options.h"
+#include "tools/commands.h"
+#include "tools/export/format.h"
+#include "tools/text.h"
+
+namespace oomrec::tools {
+namespace {
+
+constexpr const char* kExamples =
+    "  oomrec export --format folded | flamegraph.pl --countname bytes > memory.svg\n"
+    "  oomrec export --format speedscope -o memory.speedscope.json\n"
+    "  oomrec export --format pprof -o memory.pb.gz && go tool pprof -top memory.pb.gz\n"
+    "  oomrec export --format perfetto -o memory.pftrace          for https://ui.perfetto.dev\n"
+    "  oomrec export --format memory_viz -o memory.pickle         for "
+    "https://pytorch.org/memory_viz\n"
+    "  oomrec export --format csv --what timeline -o memory.csv\n";
+
+struct ExportOptions : ReadOptions {
+  std::string format, what, output;
+  std::string space = "all";
+  std::string at = "end";
+  bool count = false;
+};
+
+std::vector<std::string> format_names() {
+  std::vector<std::string> names;
+  for (const Format& format : formats()) names.emplace_back(format.name);
+  return names;
+}
+
+const Format& format_of(const std::string& name) {
+  for (const Format& format : formats())
+    if (format.name == name) return format;
+  throw Error{Exit::bad_input, "no format was named",
+              fmt::format("Give --format {}.", fmt::join(format_names(), "|"))};
+}
+
+bool holds(const Format& format, What what) {
+  return std::find(format.what.begin(), format.what.end(), what) != format.what.end();
+}
+
+What what_of(const std::string& name) {
+  const auto at = std::find(kWhatNames.begin(), kWhatNames.end(), name);
+  return static_cast<What>(at - kWhatNames.begin());
+}
+
+std::vector<What> wanted(const Format& format, const std::string& name) {
+  if (name.empty())
+    return format.all_at_once ? format.what : std::vector<What>{format.what.front()};
+  const What what = what_of(name);
+  if (holds(format, what)) return {what};
+  std::vector<std::string_view> able, own;
+  for (const Format& other : formats())
+    if (holds(other, what)) able.push_back(other.name);
+  for (const What one : format.what) own.push_back(word_of(one));
+  throw Error{Exit::bad_input, fmt::format("the format {} holds no {}", format.name, name),
+              fmt::format("It holds {}; {} are for {}.", fmt::join(own, " and "), name,
+                          fmt::join(able, ", "))};
+}
+
+void check_figure(const Format& format, const Arguments& arguments) {
+  if (format.one_figure) return;
+  for (const char* option : {"--at", "--count"}) {
+    if (arguments.given(option))
+      throw Error{Exit::bad_input, fmt::format("{} is not for the format {}", option, format.name),
+                  "Leave it out: this format holds all figures, or none of holders."};
+  }
+}
+
+At at_of(const std::string& word) {
+  return word == "end" ? At::end : word == "peak" ? At::peak : At::ever;
+}
+
+}  // namespace
+
+int export_command(const Words& words) {
+  Arguments arguments{
+      "export", "[OPTIONS] --format FORMAT [BUNDLE]",
+      "Writes a recording in a format of other tools: flamegraph.pl (folded), speedscope, pprof, "
+      "Perfetto, PyTorch's memory_viz, GPU Memory Profiler (telemetry); or as JSON or CSV.",
+      kExamples};
+  ExportOptions options;
+  std::vector<std::string> spaces{"all"};
+  for (const std::string_view name : kSpaceNames) spaces.emplace_back(name);
+  options.add_to(arguments);
+  arguments.choice("--format", "FORMAT", options.format, format_names(),
+                   fmt::format("{}", fmt::join(format_names(), ", ")));
+  arguments.choice("--what", "WHAT", options.what, {kWhatNames.begin(), kWhatNames.end()},
+                   "holders, timeline or events, where the format can hold several");
+  arguments.option("-o", "FILE", options.output, "where to (stdout)");
+  arguments.choice("--space", "SPACE", options.space, spaces, "holders of one (all: what adds up)");
+  arguments.choice("--at", "WHEN", options.at, {"end", "peak", "ever"},
+                   "folded: what was held last, when the space was largest, or ever allocated");
+  arguments.flag("--count", options.count, "folded: blocks instead of bytes");
+  if (!arguments.parse(words)) return code(Exit::shown);
+  allow_debuginfod(options.debuginfod);
+
+  if (options.json && options.format.empty()) options.format = "json";
+  if (options.json && options.format != "json")
+    throw Error{Exit::bad_input,
+                fmt::format("--json and --format {} exclude each other", options.format),
+                "Leave one of them out."};
+  const Format& format = format_of(options.format);
+  const std::vector<What> what = wanted(format, options.what);
+  check_figure(format, arguments);
+  const Source source = open_source(options.bundle, options.cache());
+  Stacks stacks{*source.recording, *source.places};
+  Output output{options.output, format.binary};
+  format.write({source, stacks, what, options.space, at_of(options.at), options.count}, output);
+  output.finish();
+  return code(Exit::shown);
+}
+
+}  // namespace oomrec::tools

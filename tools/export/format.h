@@ -1,0 +1,53 @@
+// The formats that `oomrec export` writes: one table, one file each.
+#pragma once
+
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "tools/analysis/stacks.h"
+#include "tools/bundles/source.h"
+#include "tools/export/output.h"
+
+namespace oomrec::tools {
+
+enum class What : std::uint8_t { holders, timeline, events };
+inline constexpr auto kWhatNames =
+    std::to_array<std::string_view>({"holders", "timeline", "events"});
+constexpr std::string_view word_of(What what) { return name_of(kWhatNames, what); }
+
+// What is exported, and how much of it.
+struct Exported {
+  const Source& source;
+  Stacks& stacks;
+  std::vector<What> what;     // those of the format that were asked for
+  std::string space = "all";  // of the holders: one, or all that add up
+  At at = At::end;            // formats of one figure: which
+  bool count = false;         // … and blocks instead of bytes
+
+  const Recording& recording() const { return *source.recording; }
+  const Places& places() const { return *source.places; }
+  bool wants(What one) const;
+};
+
+struct Format {
+  std::string_view name;
+  std::vector<What> what;  // it can hold; the first one is the default
+  bool all_at_once;        // it holds them together, unless one is asked for
+  bool one_figure;         // --at and --count choose it
+  bool binary;
+  void (*write)(const Exported&, Output&);
+};
+
+std::span<const Format> formats();
+
+void write_folded(const Exported&, Output&);
+void write_speedscope(const Exported&, Output&);
+void write_pprof(const Exported&, Output&);
+void write_json(const Exported&, Output&);
+void write_csv(const Exported&, Output&);
+void write_perfetto(const Exported&, Output&);
+void write_memory_viz(const Exported&, Output&);
+void write_telemetry(const Exported&, Output&);
+
+}  // namespace oomrec::tools

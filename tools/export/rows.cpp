@@ -1,0 +1,72 @@
+#include "tools/export/rows.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "tools/text.h"
+
+namespace oomrec::tools {
+namespace {
+
+std::string base_name(std::string_view path) {
+  return std::string{path.substr(path.rfind('/') + 1)};
+}
+
+void add(Held& to, std::uint64_t bytes, std::uint64_t count) {
+  to.bytes += bytes;
+  to.count += count;
+}
+
+std::string plain_name(const Place& place, const Places& places) {
+  if (place.kind == Place::Kind::note) return place.function;
+  if (place.kind == Place::Kind::python) {
+    return fmt::format("{} ({}:{})", place.function.empty() ? "?" : place.function,
+                       place.file.empty() ? "?" : base_name(place.file), place.line);
+  }
+  if (!place.function.empty()) return place.function;
+  const std::string module = base_name(places.module_path(place));
+  return fmt::format("{}+{:#x}", module.empty() ? "unknown code" : module, place.offset);
+}
+
+}  // namespace
+
+StackId exported_stack(Stacks& stacks, std::uint32_t node) {
+  return stacks.without_interpreter(stacks.of_node(node));
+}
+
+std::vector<HolderRow> holder_rows(const Recording& recording, Stacks& stacks,
+                                   const std::string& space) {
+  std::vector<HolderRow> rows;
+  std::unordered_map<std::uint64_t, std::size_t> row_of;  // by space and stack
+  for (const HolderFigures& holder : recording.holders()) {
+    const bool wanted = space == "all" ? adds_up(holder.space) : name_of(holder.space) == space;
+    if (!wanted) continue;
+    const StackId stack = exported_stack(stacks, holder.node);
+    const std::uint64_t key = static_cast<std::uint64_t>(holder.space) << 32 | stack;
+    const auto [at, is_new] = row_of.try_emplace(key, rows.size());
+    if (is_new) rows.push_back({stack, holder.space, holder.api, false, {}, {}, {}});
+    HolderRow& row = rows[at->second];
+    row.estimated = row.estimated || holder.estimated;
+    add(row.end, holder.live_bytes, holder.live_count);
+    add(row.peak, holder.peak_bytes, holder.peak_count);
+    add(row.ever, holder.total_bytes, holder.total_count);
+  }
+  std::stable_sort(rows.begin(), rows.end(), [](const HolderRow& a, const HolderRow& b) {
+    return a.end.bytes > b.end.bytes;
+  });
+  return rows;
+}
+
+std::vector<PlaceId> frames_of(const Stacks& stacks, StackId stack) {
+  std::vector<PlaceId> frames = stacks.places(stack);
+  if (frames.empty()) frames.push_back(0);
+  return frames;
+}
+
+std::string frame_name(const Places& places, PlaceId id) {
+  if (id == 0) return "[no stack was recorded]";
+  return clip(printable(plain_name(places[id], places)), kLongestName);
+}
+
+}  // namespace oomrec::tools
