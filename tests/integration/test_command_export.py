@@ -62,7 +62,7 @@ def shown(recorded):
     return runner.json("show", "--top", "1000000", bundle), runner.json("stats", bundle)
 
 
-def held(shown, key="live_bytes"):
+def held(shown, key="bytes"):
     """What holders hold in the spaces that add up."""
     return sum(holder[key] for holder in shown["holders"] if holder["space"] != "torch")
 
@@ -83,10 +83,10 @@ def test_folded_is_what_show_shows(export, shown):
     assert ";train (train.py:" in largest
 
     counts = rows_of(export("folded", "--count"))
-    assert sum(counts.values()) == held(shown[0], "live_count")
+    assert sum(counts.values()) == held(shown[0], "count")
     heap = rows_of(export("folded", "--space", "heap"))
     assert sum(heap.values()) == sum(
-        h["live_bytes"] for h in shown[0]["holders"] if h["space"] == "heap"
+        h["bytes"] for h in shown[0]["holders"] if h["space"] == "heap"
     )
     assert sum(rows_of(export("folded", "--at", "ever")).values()) > sum(rows.values())
 
@@ -138,7 +138,7 @@ def test_pprof_is_a_profile(export, shown):
         ["alloc_objects", "count"],
     ]
     sums = [sum(values) for values in zip(*(values for _, values in profile["samples"]))]
-    assert sums[0] == held(shown[0]) and sums[1] == held(shown[0], "live_count")
+    assert sums[0] == held(shown[0]) and sums[1] == held(shown[0], "count")
     assert sums[2] >= sums[0] and sums[3] >= sums[1]
     stack, values = max(profile["samples"], key=lambda sample: sample[1][0])
     assert stack[0][0] == "make_batch" and stack[0][1].endswith("train.py") and stack[0][2] == 4

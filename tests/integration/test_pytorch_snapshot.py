@@ -112,12 +112,12 @@ def test_show_tells_who_holds_what(oomrec, saved, protocol):
     assert torch["allocated_bytes"] == 118 * MIB and torch["peak_bytes"] == 98 * MIB
 
     largest = next(h for h in shown["holders"] if h["space"] == "cuda")
-    assert largest["live_bytes"] == 68 * MIB
+    assert largest["bytes"] == 68 * MIB
     assert [(f["function"], f["line"], f["kind"]) for f in largest["stack"]] == [
         ("make_weights", 7, "python"),
         ("<module>", 40, "python"),
     ]
-    held = [h["live_bytes"] for h in shown["holders"] if h["space"] == "cuda"]
+    held = [h["bytes"] for h in shown["holders"] if h["space"] == "cuda"]
     assert sum(held) == 108 * MIB and held.count(20 * MIB) == 2
     native = [f for h in shown["holders"] for f in h["stack"] if f["kind"] == "native"]
     assert "c10::cuda::CUDACachingAllocator::malloc" in {f["function"] for f in native}

@@ -100,7 +100,7 @@ class Snapshot {
       return;
     }
     if (of_driver) write_action(row, "segment_alloc");
-    if (of_driver && is_taken_by_torch(recording_, row.node)) return;
+    if (of_driver && is_taken_by_torch(recording_, row.api, row.node)) return;
     if (of_driver) others_.insert(address);
     write_action(row, "alloc");
   }

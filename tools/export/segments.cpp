@@ -49,6 +49,10 @@ class Segments {
     session::Holder row{};
     return view_.read(TableId::holders, holder, row) ? row.node : 0;
   }
+  Api api_of(std::uint32_t holder) const {
+    session::Holder row{};
+    return view_.read(TableId::holders, holder, row) ? static_cast<Api>(row.api) : Api::none;
+  }
   Space space_of(std::uint32_t holder) const {
     session::Holder row{};
     view_.read(TableId::holders, holder, row);
@@ -112,7 +116,8 @@ class Segments {
     segment.node = node_of(block.holder);
     fill_with_tensors(segment);
     if (segment.blocks.empty()) {
-      const bool free = of_device && is_taken_by_torch(recording_, segment.node);
+      const bool free =
+          of_device && is_taken_by_torch(recording_, api_of(block.holder), segment.node);
       segment.blocks.push_back({segment.address, segment.bytes, free ? 0 : segment.node, !free});
     }
     segments_.push_back(std::move(segment));
@@ -189,7 +194,8 @@ std::size_t host_index(const Recording& recording) {
   return devices;
 }
 
-bool is_taken_by_torch(const Recording& recording, std::uint32_t node) {
+bool is_taken_by_torch(const Recording& recording, Api api, std::uint32_t node) {
+  if (api == Api::reportMemoryUsageToProfiler) return true;
   // The first frame that is not the driver's or the runtime's.
   bool torch = false;
   bool decided = false;

@@ -31,8 +31,9 @@ std::size_t host_index(const Recording&);
 // The number of an entry in `devices`; 0 where it is not known.
 std::size_t device_index(const Recording&, std::uint32_t entry);
 
-// Whether a stack is that of PyTorch's caching allocator, as it takes a segment from the driver.
-bool is_taken_by_torch(const Recording&, std::uint32_t node);
+// Whether PyTorch's caching allocator took a segment from the driver, by the function that it was
+// recorded from and the stack: in a snapshot of PyTorch's all are its own.
+bool is_taken_by_torch(const Recording&, Api, std::uint32_t node);
 
 // In order of device and address. Of a sampled recording the blocks that are in it.
 std::vector<Segment> segments_of(const Recording&);
