@@ -1,0 +1,327 @@
+"""Recordings for the report's page, made up: the container that `oomrec report` puts into the page,
+written by itself, so that the browser's side is tested with any shape and size of data.
+
+    python3 tests/report_data.py TEMPLATE OUT small|hostile|large|empty
+
+TEMPLATE is the assembled page (build/tools/report/page/report.html).
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import struct
+import sys
+import zlib
+from array import array
+from pathlib import Path
+
+KINDS = {"u8": "B", "u16": "H", "u32": "I", "f64": "d"}
+START_MS = 1_795_000_000_000.0
+MIB = 2**20
+
+NATIVE, PYTHON, NOTE = 0, 1, 2
+INTERPRETER, ALLOCATOR, IMPORTS, OWN = 8, 32, 64, 128
+
+COLUMNS = {
+    "place_function": "u32", "place_file": "u32", "place_line": "u32", "place_module": "u32",
+    "place_kind": "u8", "node_parent": "u32", "node_place": "u32",
+    "row_node": "u32", "row_space": "u8", "row_device": "u8", "row_group": "u16",
+    "row_label": "u16", "row_process": "u16", "row_estimated": "u8",
+    "row_live_bytes": "f64", "row_live_count": "f64", "row_peak_bytes": "f64",
+    "row_peak_count": "f64", "row_total_bytes": "f64", "row_total_count": "f64",
+    "row_temporary_count": "f64", "row_oldest_ms": "f64",
+    "t_time": "f64", "t_rss": "f64", "c_time": "f64", "c_first": "u32", "c_row": "u32", "c_bytes": "f64",
+}  # fmt: skip
+
+
+class Recording:
+    """Builds one: place(…), stack([places, outermost first]), row(stack, …), moment(…), checkpoint(…)."""
+
+    def __init__(self, mode: str = "exact"):
+        self.strings = [""]
+        self.columns = {name: array(KINDS[kind]) for name, kind in COLUMNS.items()}
+        self.types = dict(COLUMNS)
+        self._string_ids = {"": 0}
+        self._nodes: dict[tuple[int, int], int] = {}
+        self.node(0, self.place(""))
+        self.columns["c_first"].append(0)
+        self.json = {
+            "schema_version": 1,
+            "meta": {
+                "title": "train.py", "program": "python3", "arguments": ["python3", "train.py"],
+                "pid": 4242, "host": "box", "user": "someone", "created_utc": "2026-11-18T12:27:40Z",
+                "start_utc": "2026-11-18T12:26:40Z", "oomrec_version": "0", "mode": mode,
+                "estimated": mode == "sampled", "redacted": False, "live": False,
+                "trigger": "soft_limit", "outcome": "exited 1",
+            },
+            "verdict": None, "request": None, "limit": None, "advice": [], "spaces": [],
+            "devices": [], "groups": ["python"], "labels": [""],
+            "processes": [{"pid": 4242, "name": "python3"}], "modules": [], "environment": {},
+            "notes": [], "fragmentation": None, "leaks": None, "limits": [], "marks": [],
+            "refusals": [],
+        }  # fmt: skip
+        for name, adds_up in [
+            ("heap", True), ("map", True), ("cuda", True), ("torch", False)
+        ]:  # fmt: skip
+            figures = dict.fromkeys(
+                ["live_bytes", "peak_bytes", "live_count", "allocated_bytes", "allocated_count"], 0
+            )
+            self.json["spaces"].append({"name": name, "adds_up": adds_up, **figures})
+
+    def string(self, text: str) -> int:
+        if text not in self._string_ids:
+            self._string_ids[text] = len(self.strings)
+            self.strings.append(text)
+        return self._string_ids[text]
+
+    def _append(self, prefix: str, **values) -> None:
+        for name, value in values.items():
+            self.columns[f"{prefix}_{name}"].append(value)
+
+    def place(self, function: str, file: str = "", line: int = 0, module: str = "", kind: int = NATIVE) -> int:
+        function, file, module = map(self.string, (function, file, module))
+        self._append("place", function=function, file=file, line=line, module=module, kind=kind)
+        return len(self.columns["place_kind"]) - 1
+
+    def node(self, parent: int, place: int) -> int:
+        if (parent, place) not in self._nodes:
+            self._nodes[parent, place] = len(self.columns["node_parent"])
+            self._append("node", parent=parent, place=place)
+        return self._nodes[parent, place]
+
+    def stack(self, places: list[int]) -> int:
+        node = 0
+        for place in places:
+            node = self.node(node, place)
+        return node
+
+    def row(self, node: int, live: float, *, count: float = 1, total: float | None = None, total_count: float | None = None,
+            peak: float | None = None, temporary: float = 0, space: int = 0, device: int = 0, group: int = 0,
+            label: int = 0, process: int = 0) -> int:  # fmt: skip
+        """A holder; what is not given is as if nothing had ever been freed."""
+        total = live if total is None else total
+        total_count = count if total_count is None else total_count
+        self._append("row", node=node, space=space, device=device, group=group, label=label, process=process,
+                     estimated=int(self.json["meta"]["estimated"]), live_bytes=live, live_count=count,
+                     peak_bytes=live if peak is None else peak, peak_count=max(count, 1), total_bytes=total,
+                     total_count=total_count, temporary_count=temporary, oldest_ms=-1)  # fmt: skip
+        figures = self.json["spaces"][space]
+        for key, value in [("live_bytes", live), ("peak_bytes", live), ("live_count", count),
+                           ("allocated_bytes", total), ("allocated_count", total_count)]:  # fmt: skip
+            figures[key] += int(value)
+        return len(self.columns["row_node"]) - 1
+
+    def figure(self, name: str, value: float) -> None:
+        """One more element of a column that depends on the recording: t_live_0, c_total_0, …"""
+        self.types[name] = "f64"
+        self.columns.setdefault(name, array("d")).append(value)
+
+    def moment(self, second: float, rss: float, live: list[float], devices: list[tuple[float, float]] = ()) -> None:
+        self._append("t", time=START_MS + 1000 * second, rss=rss)
+        for space, bytes in enumerate(live):
+            self.figure(f"t_live_{space}", bytes)
+        for device, (counted, used) in enumerate(devices):
+            self.figure(f"t_device_{device}_counted", counted)
+            self.figure(f"t_device_{device}_used", used)
+
+    def checkpoint(self, second: float, rows: list[tuple[int, float]], totals: list[float]) -> None:
+        self.columns["c_time"].append(START_MS + 1000 * second)
+        for row, bytes in rows:
+            self._append("c", row=row, bytes=bytes)
+        self.columns["c_first"].append(len(self.columns["c_row"]))
+        for space, bytes in enumerate(totals):
+            self.figure(f"c_total_{space}", bytes)
+
+    def packed(self) -> bytes:
+        arrays, chunks, offset = {}, [], 0
+        for name, column in self.columns.items():
+            data = column.tobytes()
+            arrays[name] = {"type": self.types[name], "offset": offset, "length": len(column)}
+            padding = -len(data) % 8
+            chunks += [data, bytes(padding)]
+            offset += len(data) + padding
+        text = json.dumps({**self.json, "strings": self.strings, "arrays": arrays}).encode()
+        head = struct.pack("<I", len(text)) + text
+        return zlib.compress(head + bytes(-len(head) % 8) + b"".join(chunks), 6)
+
+
+def page(template: str, recording: Recording, title: str = "oomrec", view: str = "") -> str:
+    """The page of a recording, as `oomrec report` fills it."""
+    values = {
+        "OOMREC_TITLE": title,
+        "OOMREC_VIEW": view,
+        "OOMREC_DATA": base64.b64encode(recording.packed()).decode(),
+    }
+    for word, value in values.items():
+        assert template.count(word) == 1, word
+        template = template.replace(word, value)
+    return template
+
+
+def small() -> Recording:
+    """A training that keeps its batches: Python over numpy over C, a device, marks, a refusal."""
+    made = Recording()
+    libc, numpy = "/usr/lib/x86_64-linux-gnu/libc.so.6", "/srv/lib/site-packages/numpy/core/_multiarray.so"
+    main = made.place("<module>", "/srv/train/train.py", 56, kind=PYTHON | OWN)
+    train = made.place("main", "/srv/train/train.py", 48, kind=PYTHON | OWN)
+    batch = made.place("make_batch", "/srv/train/train.py", 21, kind=PYTHON | OWN)
+    other_line = made.place("make_batch", "/srv/train/train.py", 22, kind=PYTHON | OWN)
+    interpreter = made.place("_PyEval_Vector", "", 0, "/usr/bin/python3.11", INTERPRETER)
+    frozen = made.place("_find_and_load", "<frozen importlib._bootstrap>", 1027, kind=PYTHON | IMPORTS)
+    empty = made.place("PyArray_NewFromDescr", "", 0, numpy)
+    malloc = made.place("malloc", "", 0, libc, ALLOCATOR)
+    ones = made.place("ones", "/srv/lib/site-packages/numpy/numeric.py", 191, kind=PYTHON)
+    walk = made.place("walk", "/srv/train/walk.py", 7, kind=PYTHON | OWN)
+    pool = made.place("at::empty_cuda", "", 0, "/srv/lib/site-packages/torch/lib/libtorch_cuda.so")
+    worker = made.place("worker_loop", "", 0, "/srv/train/libwork.so", OWN)
+
+    made.json["groups"] = ["python", "worker"]
+    made.json["labels"] = ["", "epoch 1", "epoch 2"]
+    made.json["devices"] = [
+        {"device": "cuda:0", "name": "A GPU", "held_bytes": 300 * MIB, "total_bytes": 1024 * MIB}
+    ]
+    start = [main, interpreter, train, interpreter]
+    kept = made.row(made.stack([*start, batch, interpreter, empty, malloc]), 384 * MIB, count=12, label=1)
+    made.row(made.stack([*start, other_line, interpreter, ones, interpreter, empty, malloc]), 16 * MIB, count=4,
+             total=64 * MIB, total_count=16, peak=32 * MIB, temporary=8, label=2)  # fmt: skip
+    made.row(made.stack([main, frozen, interpreter, malloc]), 3 * MIB, count=300, total=5 * MIB, total_count=900)
+    made.row(made.stack([main, walk, interpreter, walk, interpreter, walk, malloc]), 7 * MIB, count=7)
+    made.row(made.stack([worker, malloc]), 40 * MIB, count=10, group=1, space=1)
+    held = made.row(made.stack([*start, pool]), 300 * MIB, count=3, space=2, device=1)
+    made.row(made.stack([*start, pool]), 120 * MIB, count=30, space=3, device=1)
+
+    limit = 512 * MIB
+    for i in range(61):
+        heap = min(410, 10 + 6.7 * i) * MIB
+        made.moment(i, heap + 60 * MIB, [heap, 40 * MIB, 0, 0], [(300 * MIB * (i > 20), 420 * MIB * (i > 20))])
+    for i in range(0, 61, 4):
+        rows = [(kept, 384 * MIB * i / 60)] + ([(held, 300 * MIB)] if i > 20 else [])
+        made.checkpoint(i, rows, [(10 + 6.7 * i) * MIB, 40 * MIB, 300 * MIB * (i > 20), 0])
+    made.json["limits"] = [
+        {"name": "--limit", "bytes": limit, "device": None},
+        {"name": "RAM", "bytes": 64 * 1024 * MIB, "device": None},
+        {"name": "--limit-gpu cuda:0", "bytes": 512 * MIB, "device": "cuda:0"},
+    ]
+    made.json["marks"] = [
+        {"time_ms": START_MS + 1000 * second, "text": f"epoch {n}"} for n, second in enumerate([5, 25, 45], 1)
+    ]
+    made.json["refusals"] = [
+        {"time_ms": START_MS + 60_000, "bytes": 32 * MIB, "api": "malloc", "stack": 0}
+    ]
+    frames = [
+        {"kind": "native", "function": "malloc", "file": None, "line": None, "module": libc, "build_id": "", "offset": 1},
+        {"kind": "python", "function": "make_batch", "file": "/srv/train/train.py", "line": 21, "module": None,
+         "build_id": None, "offset": None},
+    ]  # fmt: skip
+    made.json["request"] = {
+        "api": "malloc", "size": 32 * MIB, "space": "heap", "device": None, "error": "ENOMEM", "repeats": 1,
+        "thread": {"tid": 4242, "name": "python3"}, "stack": frames,
+    }  # fmt: skip
+    made.json["limit"] = {"kind": "soft", "bytes": limit, "used": 490 * MIB}
+    made.json["verdict"] = {
+        "code": "soft_limit",
+        "summary": "numpy asked malloc for 32.0 MiB and was refused: the soft limit of 512.0 MiB is reached",
+        "evidence": ["live 490.0 MiB + request 32.0 MiB > the soft limit 512.0 MiB"],
+        "is_memory": True,
+    }
+    made.json["advice"] = [
+        {"rule": "grows_each_epoch", "text": "Batches are kept in a list that grows each epoch.", "row": kept}
+    ]
+    made.json["environment"] = {"kernel": "6.1", "ram_bytes": 64 * 1024 * MIB, "argv": ["python3", "train.py"],
+                                "pressure": None, "versions": {"glibc": "2.36"}}  # fmt: skip
+    made.json["modules"] = [{"path": libc, "build_id": "abc"}]
+    made.json["notes"] = ["small Python objects appear as arenas"]
+    made.json["leaks"] = {"schema_version": 1, "detected": True, "severity": "high", "memory_increase_mb": 384,
+                          "time_window_seconds": 60, "suggestions": ["Look at make_batch."]}  # fmt: skip
+    made.json["fragmentation"] = {"schema_version": 1, "heap": {"live_bytes": 410 * MIB, "held_bytes": 470 * MIB}}
+    return made
+
+
+# What must stay text wherever it stands.
+HOSTILE = [
+    "<script>window.broken=1</script>",
+    "<img src=x onerror=window.broken=1>",
+    "\"'><svg onload=window.broken=1>",
+    "\u001b[31mred\u001b]0;title\u0007",
+    "\u202egnp.exe \u200b\u2066",
+    "javascript:window.broken=1",
+    "&lt;b&gt;&amp;",
+    "__proto__",
+    "constructor",
+    "{{x}} ${window.broken=1} `x`",
+    "not UTF-8: \ufffd",
+    "漢字" * 200,
+    "x" * MIB,
+]
+
+
+def hostile() -> Recording:
+    """The small one with a hostile text in every place where a text can be."""
+    made = Recording("sampled")
+    for i, text in enumerate(HOSTILE):
+        place = made.place(text, f"/srv/{text}", i, f"/lib/{text}.so", PYTHON | OWN if i % 2 else NATIVE)
+        outer = made.place(text + "outer", "", 0, text, NOTE if i % 3 == 0 else NATIVE)
+        made.json["groups"].append(text)
+        made.json["labels"].append(text)
+        made.json["processes"].append({"pid": i, "name": text, "program": text, text: text})
+        row = made.row(made.stack([outer, place]), (i + 1) * MIB, group=i + 1, label=i + 1, process=i + 1, device=1, space=2)
+        made.json["advice"].append({"rule": text, "text": text, "row": row})
+        made.checkpoint(i, [(row, (i + 1) * MIB)], [0, 0, (i + 2) * MIB, 0])
+        made.moment(i, (i + 3) * MIB, [0, 0, (i + 2) * MIB, 0], [(i * MIB, (i + 1) * MIB)])
+        made.json["marks"].append({"time_ms": START_MS + 1000 * i, "text": text})
+        made.json["refusals"].append({"time_ms": START_MS + 1000 * i, "bytes": MIB, "api": text, "stack": 0})
+        made.json["limits"].append({"name": text, "bytes": (i + 1) * MIB, "device": None})
+        made.json["modules"].append({"path": text, "build_id": text})
+        made.json["notes"].append(text)
+    text = "".join(HOSTILE[:-2])
+    made.json["devices"] = [{"device": text, "name": text, "uuid": text}]
+    for key in ["title", "program", "host", "user", "trigger", "outcome", "oomrec_version"]:
+        made.json["meta"][key] = text
+    made.json["meta"]["arguments"] = HOSTILE
+    made.json["verdict"] = {"code": text, "summary": text, "evidence": HOSTILE, "is_memory": True}
+    frame = {"kind": "native", "function": text, "file": text, "line": 1, "module": text, "offset": 1}
+    made.json["request"] = {"api": text, "size": 1, "space": text, "device": {"name": text}, "error": text,
+                            "repeats": 2, "thread": {"tid": 1, "name": text}, "stack": [frame]}  # fmt: skip
+    made.json["limit"] = {"kind": text, "bytes": 5, "used": 4}
+    anything = {name: {name: [name, {name: name}]} for name in HOSTILE}
+    made.json["environment"] = anything
+    made.json["leaks"] = {"detected": True, "suggestions": HOSTILE, **anything}
+    made.json["fragmentation"] = {**anything, "stack": [{"function": text, "file": text, "line": 1}]}
+    return made
+
+
+def large(stacks: int = 100_000) -> Recording:
+    """So many stacks, 12 to 40 frames deep, of 20,000 places; as many nodes and more."""
+    made = Recording()
+    places = [
+        made.place(f"function_{i}", f"/srv/lib/site-packages/package_{i % 40}/file_{i % 900}.py", i % 3000 + 1,
+                   f"/srv/lib/lib_{i % 60}.so", PYTHON if i % 3 == 0 else OWN if i % 3 == 1 else NATIVE)
+        for i in range(20_000)
+    ]  # fmt: skip
+    state = 12345
+    for i in range(stacks):
+        # Callers are shared by their neighbours, as in a program; the last few frames are a stack's own.
+        depth = 12 + i % 29
+        stack = [places[(level * 97 + (i >> max(0, 17 - level)) * 31) % 20_000] for level in range(depth - 3)]
+        state = (state * 1103515245 + 12345) % 2**31
+        stack += [places[(state + k * 7919 + i) % 20_000] for k in range(3)]
+        bytes = 1000 + state % 100_000
+        made.row(made.stack(stack), bytes, count=1 + i % 5, total=2 * bytes, total_count=10, group=0, space=i % 2)
+    for second in range(256):
+        made.moment(second, (second + 1) * 10 * MIB, [(second + 1) * 8 * MIB, MIB, 0, 0])
+        rows = [((k * 390 + second) % stacks, (second + 1) * 1000.0 * k) for k in range(1, 257)]
+        made.checkpoint(second, rows, [(second + 1) * 64 * MIB, 64 * MIB, 0, 0])
+    return made
+
+
+def empty() -> Recording:
+    """A recording of a program that ended at once."""
+    return Recording()
+
+
+MAKERS = {"small": small, "hostile": hostile, "large": large, "empty": empty}
+
+if __name__ == "__main__":
+    template, out, name = sys.argv[1:]
+    Path(out).write_text(page(Path(template).read_text(), MAKERS[name]()))

@@ -1,0 +1,42 @@
+"""Puts the parts of the report's page into its skeleton: one file that asks nothing of a network.
+
+assemble.py PAGE.html D3.min.js OUT: each <script src="…"> and <link rel="stylesheet" href="…"> of the
+skeleton becomes an element with that file's text. Files are beside the skeleton, d3 is where it is.
+"""
+
+import re
+import sys
+from pathlib import Path
+
+WORDS = ("OOMREC_VIEW", "OOMREC_TITLE", "OOMREC_DATA")
+
+
+def assembled(skeleton: Path, d3: Path) -> str:
+    def part(name: str) -> str:
+        path = d3 if name == d3.name else skeleton.parent / name
+        text = path.read_text(encoding="utf-8")
+        # The end of an element inside of it would end it, and `oomrec report` replaces a word once.
+        for forbidden in ("</script", "</style", *WORDS):
+            if forbidden in text.lower() or forbidden in text:
+                raise SystemExit(f"{path}: must not contain {forbidden}")
+        return text
+
+    page = skeleton.read_text(encoding="utf-8")
+    for word in WORDS:
+        if page.count(word) != 1:
+            raise SystemExit(f"{skeleton}: {word} must be there once, not {page.count(word)} times")
+    page = re.sub(
+        r'<link rel="stylesheet" href="([^"]+)">',
+        lambda found: f"<style>\n{part(found[1])}</style>",
+        page,
+    )
+    return re.sub(
+        r'<script src="([^"]+)"></script>',
+        lambda found: f"<script>\n{part(found[1])}</script>",
+        page,
+    )
+
+
+if __name__ == "__main__":
+    skeleton, d3, out = map(Path, sys.argv[1:])
+    out.write_text(assembled(skeleton, d3), encoding="utf-8")

@@ -1,0 +1,63 @@
+// The page's one global, and the one way in which anything gets into the document: as elements and text.
+// Names in a recording are whatever a program wrote there; no string of it is ever parsed as HTML.
+"use strict";
+
+const report = {};
+
+// element("button", {class: "quiet", onclick: f}, "text", another): null children are left out.
+report.element = (name, attributes = {}, ...children) => {
+  const made = document.createElement(name);
+  for (const [key, value] of Object.entries(attributes)) {
+    if (value === null || value === undefined || value === false) continue;
+    if (key.startsWith("on")) made.addEventListener(key.slice(2), value);
+    else if (key === "value" || key === "checked" || key === "disabled" || key === "hidden") made[key] = value;
+    else made.setAttribute(key, value === true ? "" : value);
+  }
+  for (const child of children.flat()) {
+    if (child !== null && child !== undefined && child !== false) made.append(child);
+  }
+  return made;
+};
+
+// What a screen reader is to say now.
+report.announce = (text) => {
+  document.getElementById("announcement").textContent = text;
+};
+
+// A drawing's figures as a table that can be opened: for screen readers, and to copy from.
+// `head`: names; `rows`: made when it is opened, because most never are.
+report.behind = (title, head, rows) => {
+  const { element } = report;
+  const details = element("details", { class: "behind" }, element("summary", {}, title));
+  details.addEventListener("toggle", () => {
+    details.querySelector(".scrolls")?.remove();
+    if (details.open) details.append(report.simpleTable(title, head, rows()));
+  });
+  return details;
+};
+
+// Cells are texts, numbers, which stand right, or elements.
+report.simpleTable = (title, head, rows) => {
+  const { element } = report;
+  const isFigure = (cell) => /^(about )?[−+]?[\d,.]+( ([KMGTP]iB|bytes|byte|%|s|ms))?$/.test(cell);
+  const cell = (value) => element("td", { class: isFigure(value) ? "figure" : null }, value);
+  return element("div", { class: "scrolls", tabindex: 0, role: "region", "aria-label": title },
+    element("table", {},
+      element("caption", { class: "unseen" }, title),
+      element("thead", {}, element("tr", {}, head.map((name) => element("th", { scope: "col" }, name)))),
+      element("tbody", {}, rows.map((row) => element("tr", {}, row.map(cell))))));
+};
+
+report.checkbox = (label, checked, onchange, title) =>
+  report.element("label", { class: "choice", title },
+    report.element("input", { type: "checkbox", checked, onchange: (event) => onchange(event.target.checked) }), label);
+
+// options: [value, text, why it cannot be chosen (null: it can)].
+report.select = (label, options, value, onchange) => {
+  const { element } = report;
+  const choice = element("select", { onchange: (event) => onchange(event.target.value) },
+    options.map(([key, text, why]) =>
+      element("option", { value: key, disabled: Boolean(why), title: why }, why ? `${text} (${why})` : text)));
+  choice.value = value;
+  return element("label", { class: "choice" }, `${label} `, choice);
+};

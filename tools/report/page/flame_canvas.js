@@ -1,0 +1,182 @@
+// The flame graph's drawing: a tree from the top down on a canvas as large as what is in sight. Only
+// frames at least a pixel wide are visited, level by level, so that a redraw costs what is seen of it.
+"use strict";
+
+report.FlameCanvas = class {
+  constructor(data) {
+    this.data = data;
+    this.rowHeight = 20; // px
+    const { element } = report;
+    this.canvas = element("canvas", {});
+    this.spacer = element("div", { class: "spacer" }, this.canvas);
+    this.element = element("div", { class: "flame", tabindex: 0, role: "application", "aria-roledescription": "flame graph",
+      "aria-label": "Flame graph. Arrow keys walk the frames, Enter zooms, Backspace zooms out, Home shows all, / searches.",
+      onscroll: () => this.paint() }, this.spacer);
+    this.zoom = 0;
+    this.at = -1; // the frame under the keyboard's cursor
+    this.over = -1; // and under the mouse
+    this.theme();
+    new ResizeObserver(() => this.resized()).observe(this.element);
+  }
+
+  theme() {
+    this.palette = report.palette();
+    this.hueOf = report.parts(this.data).hueOf;
+  }
+
+  resized() {
+    const { clientWidth, clientHeight } = this.element;
+    if (clientWidth === this.width && clientHeight === this.height) return;
+    this.width = clientWidth;
+    this.height = clientHeight;
+    if (this.tree) this.show();
+  }
+
+  // What to draw: a tree, "bytes" or "count", and matches of a search (of places; null: no search).
+  set(tree, by, matches) {
+    this.tree = tree;
+    this.by = by;
+    this.matches = matches;
+  }
+
+  // Lays the tree out from the zoomed frame and paints it.
+  show() {
+    if (!this.width) return;
+    const started = performance.now();
+    this.layout();
+    this.spacer.style.height = `${this.levels.length * this.rowHeight}px`;
+    this.paint();
+    this.redraw_ms = performance.now() - started;
+  }
+
+  // this.levels: of each depth the boxes {node, x, width}, from left to right; node −1 stands for what
+  // is too small to be drawn.
+  layout() {
+    const { tree, by, width } = this;
+    const value = tree[by];
+    const above = [];
+    for (let node = this.zoom; node !== 0; node = tree.parent[node]) above.push(tree.parent[node]);
+    this.levels = above.reverse().map((node) => [{ node, x: 0, width }]);
+    this.zoomLevel = this.levels.length;
+    const whole = value[this.zoom];
+    const scale = whole > 0 ? width / whole : 0;
+    let level = [{ node: this.zoom, x: 0, width }];
+    while (level.length > 0) {
+      this.levels.push(level);
+      const below = [];
+      for (const box of level) {
+        if (box.node < 0 || value[box.node] * scale < 1) continue;
+        const children = tree.children(box.node, by);
+        let x = box.x;
+        let i = 0;
+        for (; i < children.length && value[children[i]] * scale >= 1; ++i) {
+          below.push({ node: children[i], x, width: value[children[i]] * scale });
+          x += value[children[i]] * scale;
+        }
+        let rest = 0; // what is too small
+        for (; i < children.length; ++i) rest += value[children[i]] * scale;
+        if (rest >= 1) below.push({ node: -1, x, width: rest });
+      }
+      level = below;
+    }
+  }
+
+  paint() {
+    if (!this.levels) return;
+    const ratio = window.devicePixelRatio || 1;
+    const { canvas, width, height, rowHeight } = this;
+    const wanted = [Math.round(width * ratio), Math.round(height * ratio)];
+    if (canvas.width !== wanted[0] || canvas.height !== wanted[1]) {
+      [canvas.width, canvas.height] = wanted;
+      canvas.style.width = `${width}px`;
+      canvas.style.height = `${height}px`;
+    }
+    const context = canvas.getContext("2d", { alpha: false });
+    context.setTransform(ratio, 0, 0, ratio, 0, 0);
+    context.fillStyle = this.palette.paper;
+    context.fillRect(0, 0, width, height);
+    context.textBaseline = "middle";
+    context.font = "12px ui-monospace, 'DejaVu Sans Mono', monospace";
+    this.letter = context.measureText("m").width;
+    const top = this.element.scrollTop;
+    canvas.style.transform = `translateY(${top}px)`;
+    const first = Math.floor(top / rowHeight);
+    const last = Math.min(this.levels.length, Math.ceil((top + height) / rowHeight));
+    for (let depth = first; depth < last; ++depth) {
+      for (const box of this.levels[depth]) this.paintBox(context, box, depth, depth * rowHeight - top);
+    }
+  }
+
+  paintBox(context, box, depth, y) {
+    const { palette, rowHeight } = this;
+    const wide = Math.max(0.5, box.width - 1);
+    if (box.node < 0) {
+      context.fillStyle = palette.faint;
+      context.fillRect(box.x, y, wide, rowHeight - 1);
+      return;
+    }
+    const place = this.tree.place[box.node];
+    const hue = place >= 0 ? this.hueOf[place] : -1;
+    const matched = this.matches !== null && place >= 0 && this.matches[place] === 1;
+    context.globalAlpha = (this.matches !== null && !matched ? 0.35 : 1) * (depth < this.zoomLevel ? 0.6 : 1);
+    context.fillStyle = hue >= 0 ? palette.grounds[hue] : palette.grounds[report.hues];
+    context.fillRect(box.x, y, wide, rowHeight - 1);
+    // Every other function is a little darker, so that neighbours of a hue are told apart.
+    if (place > 0 && place % 2 === 1) {
+      context.fillStyle = "rgba(0, 0, 0, 0.07)";
+      context.fillRect(box.x, y, wide, rowHeight - 1);
+    }
+    context.globalAlpha = 1;
+    if (matched) this.outline(context, box, y, palette.mark, 2);
+    if (box.node === this.at || box.node === this.over) this.outline(context, box, y, palette.line, 2);
+    if (box.width > 28) this.paintName(context, box, place, matched, y);
+  }
+
+  outline(context, box, y, colour, thick) {
+    context.strokeStyle = colour;
+    context.lineWidth = thick;
+    context.strokeRect(box.x + thick / 2, y + thick / 2, Math.max(1, box.width - 1 - thick), this.rowHeight - 1 - thick);
+  }
+
+  paintName(context, box, place, matched, y) {
+    const room = Math.floor((box.width - 8) / this.letter);
+    const dim = this.matches !== null && !matched;
+    const name = report.frameName(this.data, place);
+    const where = place >= 0 ? report.placeWhere(this.data, place) : "";
+    const shown = name.length > room ? `${name.slice(0, Math.max(1, room - 1))}…` : name;
+    context.fillStyle = dim ? this.palette.quiet : this.palette.ink;
+    // The names of other scripts are wider than a letter: nothing leaves its box.
+    context.fillText(shown, box.x + 4, y + this.rowHeight / 2, box.width - 6);
+    const left = room - name.length - 2;
+    if (left < 6 || where === "") return;
+    context.globalAlpha = 0.7;
+    context.fillText(where.length > left ? `${where.slice(0, left - 1)}…` : where, box.x + 4 + (name.length + 2) * this.letter,
+      y + this.rowHeight / 2, Math.max(1, box.width - 8 - (name.length + 2) * this.letter));
+    context.globalAlpha = 1;
+  }
+
+  // The box at a point of the element, or undefined.
+  boxAt(x, y) {
+    const level = this.levels?.[Math.floor((y + this.element.scrollTop) / this.rowHeight)];
+    if (!level) return undefined;
+    return level[d3.bisector((box) => box.x).right(level, x) - 1];
+  }
+
+  // Where a node is drawn: [depth, index]; undefined when it is not.
+  placeOf(node) {
+    let depth = -1;
+    for (let at = node; ; at = this.tree.parent[at]) {
+      ++depth;
+      if (at === 0) break;
+    }
+    const index = this.levels[depth]?.findIndex((box) => box.node === node) ?? -1;
+    return index < 0 ? undefined : [depth, index];
+  }
+
+  scrollTo(depth) {
+    const y = depth * this.rowHeight;
+    const { scrollTop } = this.element;
+    if (y < scrollTop) this.element.scrollTop = y;
+    else if (y + 2 * this.rowHeight > scrollTop + this.height) this.element.scrollTop = y + 2 * this.rowHeight - this.height;
+  }
+};

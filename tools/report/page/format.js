@@ -1,0 +1,53 @@
+// Figures, times and names as people read them. Bytes in KiB, MiB, …; times in ms since 1970.
+"use strict";
+
+report.bytes = (bytes) => {
+  const sign = bytes < 0 ? "−" : "";
+  let value = Math.abs(bytes);
+  if (value < 1024) return `${sign}${Math.round(value)} bytes`;
+  let unit = -1;
+  while (value >= 1024 && unit < 4) {
+    value /= 1024;
+    ++unit;
+  }
+  return `${sign}${value.toFixed(value < 9.995 ? 2 : 1)} ${["KiB", "MiB", "GiB", "TiB", "PiB"][unit]}`;
+};
+
+report.count = (count) => Math.round(count).toLocaleString("en-US");
+
+report.share = (part, whole) => (whole > 0 ? `${((100 * part) / whole).toFixed(1)} %` : "0.0 %");
+
+report.plural = (count, one, several) => `${report.count(count)} ${Math.round(count) === 1 ? one : several}`;
+
+// "2026-11-21 10:15:30.123 UTC": what is compared with a log. `local` is the reader's own clock.
+report.utc = (ms) => `${new Date(ms).toISOString().replace("T", " ").slice(0, 23)} UTC`;
+
+report.local = (ms) => {
+  const at = new Date(ms);
+  const two = (value) => String(value).padStart(2, "0");
+  return `${at.getFullYear()}-${two(at.getMonth() + 1)}-${two(at.getDate())} ` +
+    `${two(at.getHours())}:${two(at.getMinutes())}:${two(at.getSeconds())} local`;
+};
+
+report.bothTimes = (text) => {
+  const ms = Date.parse(text);
+  return Number.isNaN(ms) ? report.text(text) : `${report.utc(ms).replace(".000", "")} (${report.local(ms)})`;
+};
+
+report.duration = (ms) => {
+  const s = ms / 1000;
+  if (s < 1) return `${Math.round(ms)} ms`;
+  if (s < 120) return `${s.toFixed(1)} s`;
+  return s < 7200 ? `${(s / 60).toFixed(1)} min` : `${(s / 3600).toFixed(1)} h`;
+};
+
+// A name of a program, file or function as it may be shown: what is no text, or would turn text
+// around, becomes a visible code, and a name without end is cut.
+report.text = (value, most = 300) => {
+  const text = String(value ?? "");
+  const cut = text.length > most ? `${text.slice(0, most)}…` : text;
+  return cut.replace(/[\u0000-\u001f\u007f-\u009f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ufff9-\ufffb]/g,
+    (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, "0")}`);
+};
+
+report.baseName = (path) => path.slice(path.lastIndexOf("/") + 1);

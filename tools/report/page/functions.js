@@ -1,0 +1,77 @@
+// Own and total of functions, files, modules and stacks. A frame that calls itself is counted once in
+// a stack's total.
+"use strict";
+
+// For each node of the trie: whether a shown frame of its key is also further out in the same stack.
+report.repeats = (data, shown, keys) => {
+  const first = new Uint32Array(data.nodes);
+  const next = new Uint32Array(data.nodes);
+  for (let node = data.nodes - 1; node > 0; --node) {
+    next[node] = first[data.node_parent[node]];
+    first[data.node_parent[node]] = node;
+  }
+  const open = new Uint32Array(data.places); // how many shown frames of a key are on the way to here
+  const repeated = new Uint8Array(data.nodes);
+  // Down to the first child, else to the next one, else out until there is one.
+  for (let node = first[0]; node !== 0; ) {
+    const place = data.node_place[node];
+    repeated[node] = open[keys[place]] > 0 ? 1 : 0;
+    open[keys[place]] += shown[place];
+    if (first[node] !== 0) {
+      node = first[node];
+      continue;
+    }
+    while (node !== 0) {
+      open[keys[data.node_place[node]]] -= shown[data.node_place[node]];
+      if (next[node] !== 0) break;
+      node = data.node_parent[node];
+    }
+    node = next[node];
+  }
+  return repeated;
+};
+
+// [{place, own_bytes, own_count, total_bytes, total_count}], of all keys that have something.
+report.byPlace = (data, weights, shown, what) => {
+  const keys = report.placeKeys(data, what);
+  const repeated = report.repeats(data, shown, keys);
+  const below = report.subtrees(data, weights);
+  const found = new Map();
+  const of = (place) => {
+    const key = keys[place];
+    let entry = found.get(key);
+    if (!entry) {
+      entry = { place: key, own_bytes: 0, own_count: 0, total_bytes: 0, total_count: 0 };
+      found.set(key, entry);
+    }
+    return entry;
+  };
+  const owner = new Uint32Array(data.nodes); // the innermost shown frame
+  for (let node = 1; node < data.nodes; ++node) {
+    const place = data.node_place[node];
+    owner[node] = shown[place] ? node : owner[data.node_parent[node]];
+    if (shown[place] && !repeated[node] && (below.bytes[node] > 0 || below.count[node] > 0)) {
+      const entry = of(place);
+      entry.total_bytes += below.bytes[node];
+      entry.total_count += below.count[node];
+    }
+    if (owner[node] !== 0 && (weights.bytes[node] > 0 || weights.count[node] > 0)) {
+      const entry = of(data.node_place[owner[node]]);
+      entry.own_bytes += weights.bytes[node];
+      entry.own_count += weights.count[node];
+    }
+  }
+  return [...found.values()];
+};
+
+// [{node, row, own_…, total_…}]: a holder each; own and total are the same.
+report.byStack = (data, weights) => {
+  const entries = [];
+  for (let row = 0; row < data.rows; ++row) {
+    const bytes = weights.bytes[row];
+    const count = weights.count[row];
+    if (bytes === 0 && count === 0) continue;
+    entries.push({ row, node: data.row_node[row], own_bytes: bytes, own_count: count, total_bytes: bytes, total_count: count });
+  }
+  return entries;
+};

@@ -1,0 +1,73 @@
+// What the reader has chosen. It is in the address behind the #, so that a view can be sent, marked
+// and gone back to; what is as at the start is not.
+"use strict";
+
+report.defaults = {
+  view: "overview",
+  mode: "live", // live, peak, never_freed, total, temporary; window_end, window_growth with a window
+  by: "bytes", // bytes, count
+  frames: "merged", // merged, native, python
+  lines: "functions", // functions, lines: what is one frame
+  inverted: "",
+  interpreter: "", // "1": shown
+  imports: "",
+  allocator: "",
+  group: "", // indices; "": all
+  label: "",
+  space: "",
+  device: "",
+  process: "",
+  search: "",
+  zoom: "", // places from the outermost in, with a dot between
+  window: "", // from-to in ms since 1970
+  table: "function", // function, file, module, stack
+  sort: "",
+  filter: "",
+  time: "utc",
+};
+
+report.state = { ...report.defaults };
+report.listeners = [];
+
+// listener(names): called after a change, with the names of what has changed.
+report.onChange = (listener) => report.listeners.push(listener);
+
+report.change = (changes) => {
+  const names = Object.keys(changes).filter((name) => report.state[name] !== changes[name]);
+  if (names.length === 0) return;
+  Object.assign(report.state, changes);
+  const steps = names.includes("view") || names.includes("zoom"); // what one goes back from
+  window.history[steps ? "pushState" : "replaceState"](null, "", report.addressOf(report.state));
+  for (const listener of report.listeners) listener(names);
+};
+
+report.addressOf = (state) => {
+  const words = new URLSearchParams();
+  for (const [name, value] of Object.entries(state)) {
+    if (value !== report.defaults[name] || name === "view") words.set(name, value);
+  }
+  return `#${words}`;
+};
+
+report.stateOf = (address) => {
+  const words = new URLSearchParams(address.replace(/^#/, ""));
+  const state = { ...report.defaults };
+  for (const name of Object.keys(state)) {
+    if (words.has(name)) state[name] = words.get(name);
+  }
+  return state;
+};
+
+// Takes up the state of the address: at the start, after a step back, or when it was typed.
+report.readAddress = () => {
+  const next = report.stateOf(window.location.hash);
+  const names = Object.keys(next).filter((name) => report.state[name] !== next[name]);
+  report.state = next;
+  if (names.length > 0) for (const listener of report.listeners) listener(names);
+};
+
+// The window as [from, to] in ms, or null.
+report.windowOf = (state) => {
+  const [from, to] = state.window.split("-").map(Number);
+  return state.window !== "" && from < to ? [from, to] : null;
+};
