@@ -50,8 +50,8 @@ class Recording:
             "schema_version": 1,
             "meta": {
                 "title": "train.py", "program": "python3", "arguments": ["python3", "train.py"],
-                "pid": 4242, "host": "box", "user": "someone", "created_utc": "2026-11-18T12:27:40Z",
-                "start_utc": "2026-11-18T12:26:40Z", "oomrec_version": "0", "mode": mode,
+                "pid": 4242, "host": "box", "user": "someone", "created_utc": "2026-11-18T11:07:40Z",
+                "start_utc": "2026-11-18T11:06:40Z", "oomrec_version": "0", "mode": mode,
                 "estimated": mode == "sampled", "redacted": False, "live": False,
                 "trigger": "soft_limit", "outcome": "exited 1",
             },
@@ -292,7 +292,7 @@ def hostile() -> Recording:
 
 
 def large(stacks: int = 100_000) -> Recording:
-    """So many stacks, 12 to 40 frames deep, of 20,000 places; as many nodes and more."""
+    """So many stacks, 12 to 40 frames deep, of 20,000 places; more than twice as many nodes."""
     made = Recording()
     places = [
         made.place(f"function_{i}", f"/srv/lib/site-packages/package_{i % 40}/file_{i % 900}.py", i % 3000 + 1,
@@ -301,11 +301,11 @@ def large(stacks: int = 100_000) -> Recording:
     ]  # fmt: skip
     state = 12345
     for i in range(stacks):
-        # Callers are shared by their neighbours, as in a program; the last few frames are a stack's own.
+        # Callers are shared by their neighbours, as in a program; the last two frames are a stack's own.
         depth = 12 + i % 29
-        stack = [places[(level * 97 + (i >> max(0, 17 - level)) * 31) % 20_000] for level in range(depth - 3)]
+        stack = [places[(level * 97 + (i >> max(5, 17 - level)) * 31) % 20_000] for level in range(depth - 2)]
         state = (state * 1103515245 + 12345) % 2**31
-        stack += [places[(state + k * 7919 + i) % 20_000] for k in range(3)]
+        stack += [places[(state + k * 7919 + i) % 20_000] for k in range(2)]
         bytes = 1000 + state % 100_000
         made.row(made.stack(stack), bytes, count=1 + i % 5, total=2 * bytes, total_count=10, group=0, space=i % 2)
     for second in range(256):

@@ -41,10 +41,11 @@ report.simpleTable = (title, head, rows) => {
   const { element } = report;
   const isFigure = (cell) => /^(about )?[−+]?[\d,.]+( ([KMGTP]iB|bytes|byte|%|s|ms))?$/.test(cell);
   const cell = (value) => element("td", { class: isFigure(value) ? "figure" : null }, value);
+  const heading = (name, i) => element("th", { scope: "col", class: isFigure(rows[0]?.[i]) ? "figure" : null }, name);
   return element("div", { class: "scrolls", tabindex: 0, role: "region", "aria-label": title },
     element("table", {},
       element("caption", { class: "unseen" }, title),
-      element("thead", {}, element("tr", {}, head.map((name) => element("th", { scope: "col" }, name)))),
+      element("thead", {}, element("tr", {}, head.map(heading))),
       element("tbody", {}, rows.map((row) => element("tr", {}, row.map(cell))))));
 };
 

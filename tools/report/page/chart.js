@@ -16,20 +16,16 @@ report.Chart = class {
   constructor(options) {
     Object.assign(this, { height: 220, limits: [], events: [], stacked: false }, options);
     const { element } = report;
-    this.caption = element("p", { class: "caption", "aria-live": "polite" }, this.hint());
+    this.caption = element("p", { class: "caption", "aria-live": "polite" });
     this.drawing = d3.create("svg").attr("class", "chart").attr("tabindex", 0).attr("role", "img").attr("height", this.height)
       .attr("aria-label", `${this.title}. Left and right arrows read it, with Shift they choose a window, Escape clears it.`);
     this.legend = element("ul", { class: "legend" });
     this.element = element("figure", {}, element("figcaption", {}, this.title), this.legend, this.drawing.node(), this.caption);
-    this.margin = { top: 18, right: 12, bottom: 22, left: 74 };
+    this.margin = { top: 18, right: 28, bottom: 22, left: 74 };
     this.drawing.on("keydown", () => this.key(d3.event)).on("mousemove", () => this.point(d3.mouse(this.drawing.node())[0]))
       .on("mouseleave", () => this.setCursor(null));
     this.width = 0;
     new ResizeObserver(() => this.resized()).observe(this.element);
-  }
-
-  hint() {
-    return "Point at it, or use the arrow keys, to read it; drag, or hold Shift, to choose a window for the other views.";
   }
 
   resized() {
@@ -65,9 +61,14 @@ report.Chart = class {
   axes(svg, top) {
     const { margin, width, height } = this;
     svg.append("g").attr("class", "axis").attr("transform", `translate(0,${height - margin.bottom})`)
-      .call(d3.axisBottom(this.x).ticks(Math.max(2, width / 110)));
+      .call(d3.axisBottom(this.x).ticks(Math.max(2, width / 110)).tickFormat(this.timeFormat()));
     svg.append("g").attr("class", "axis").attr("transform", `translate(${margin.left},0)`)
-      .call(d3.axisLeft(this.y).tickValues(report.byteTicks(top, 5)).tickFormat(report.bytes).tickSize(-(width - margin.left - margin.right)));
+      .call(d3.axisLeft(this.y).tickValues(report.byteTicks(top, 5)).tickFormat((bytes) => report.bytes(bytes).replace(/\.0+ /, " ")).tickSize(-(width - margin.left - margin.right)));
+  }
+
+  timeFormat() {
+    const [format, day] = report.state.time === "local" ? [d3.timeFormat, d3.timeDay] : [d3.utcFormat, d3.utcDay];
+    return format(day.count(...this.domain) > 0 ? "%d %b %H:%M" : this.domain[1] - this.domain[0] < 5000 ? "%H:%M:%S.%L" : "%H:%M:%S");
   }
 
   drawSeries(lines, one) {
@@ -96,24 +97,26 @@ report.Chart = class {
     for (const limit of near) {
       const y = this.y(limit.bytes);
       svg.append("line").attr("class", "limit").attr("x1", this.margin.left).attr("x2", this.width - this.margin.right).attr("y1", y).attr("y2", y);
-      svg.append("text").attr("class", "limit-name").attr("x", this.width - this.margin.right - 2).attr("y", y - 4).attr("text-anchor", "end")
+      svg.append("text").attr("class", "limit-name").attr("x", this.margin.left + 6).attr("y", y - (y < this.margin.top + 14 ? -13 : 4))
         .text(`${report.text(limit.name, 60)} ${report.bytes(limit.bytes)}`);
     }
   }
 
   drawEvents(svg) {
-    let free = -Infinity; // where the next name has room
-    for (const event of this.events) {
+    const taken = []; // where names are: those of refusals come first
+    for (const event of [...this.events].sort((a, b) => b.refused - a.refused)) {
       const x = this.x(event.time);
       const group = svg.append("g").attr("class", event.refused ? "refusal" : "mark");
       group.append("line").attr("x1", x).attr("x2", x).attr("y1", this.margin.top).attr("y2", this.height - this.margin.bottom);
       group.append("path").attr("d", event.refused ? `M${x - 5},${this.margin.top - 9}h10l-5,9z` : `M${x},${this.margin.top - 9}l4,4.5l-4,4.5l-4,-4.5z`);
       group.append("title").text(event.text);
-      if (x < free) continue;
-      const end = x > this.width - 120;
+      const end = x > this.width - 150;
       const text = report.text(event.text, 24);
+      const wide = 14 + 6.2 * text.length;
+      const [from, to] = end ? [x - wide, x] : [x, x + wide];
+      if (taken.some(([first, last]) => from < last && to > first)) continue;
+      taken.push([from, to]);
       group.append("text").attr("x", x + (end ? -8 : 8)).attr("y", this.margin.top - 4).attr("text-anchor", end ? "end" : "start").text(text);
-      free = x + 14 + 6.2 * text.length;
     }
   }
 
@@ -149,7 +152,7 @@ report.Chart = class {
 
   setCursor(ms) {
     this.cursor = ms;
-    this.caption.textContent = ms === null ? this.hint() : this.read(ms);
+    this.caption.textContent = ms === null ? "" : this.read(ms);
     this.cursorLine?.style("display", ms === null ? "none" : null);
     if (ms !== null && this.x) this.cursorLine.attr("x1", this.x(ms)).attr("x2", this.x(ms));
   }

@@ -30,14 +30,16 @@ report.parts = (data) => {
     if (keys[data.node_place[data.node_parent[node]]] === key && data.node_parent[node] !== 0) continue;
     sums.set(key, (sums.get(key) ?? 0) + below[node]);
   }
-  const dull = ["Python's interpreter", "Python's library", "notes of the recorder", "(unknown)"];
-  const names = [...sums].map(([key, sum]) => ({ key, sum, name: report.text(report.partOf(data, key)) }))
+  const dull = ["Python's library", "notes of the recorder", "(unknown)"];
+  const machinery = report.kind.interpreter | report.kind.imports | report.kind.allocator;
+  const names = [...sums].map(([key, sum]) => ({ key, sum, name: report.text(report.partOf(data, key), 40) }))
     .sort((a, b) => b.sum - a.sum || a.key - b.key);
   let hue = 0;
   const hueOf = new Int8Array(data.places).fill(-1);
   const program = names.find((part) => part.name === "the program");
   for (const part of program ? [program, ...names.filter((other) => other !== program)] : names) {
-    part.hue = hue < report.hues && !dull.includes(part.name) ? hue++ : -1;
+    const plain = dull.includes(part.name) || data.place_kind[part.key] & machinery;
+    part.hue = hue < report.hues && !plain ? hue++ : -1;
     hueOf[part.key] = part.hue;
   }
   data.parts = { names, hueOf: hueOf.map((_, place) => hueOf[keys[place]]) };

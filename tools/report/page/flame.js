@@ -27,7 +27,7 @@ report.views.flame = {
     this.about = element("div", { class: "about" });
     this.legend = element("ul", { class: "legend" });
     this.behind = report.behind("The zoomed frame as a table", ["what", "frame", "bytes", "blocks", "share"], () => this.tableRows(data));
-    place.append(this.bar, this.path, this.canvas.element, this.about, this.legend, this.behind);
+    place.append(this.bar, this.path, this.about, this.canvas.element, this.legend, this.behind);
     report.steerFlame(this.canvas, {
       describe: (node) => this.describe(data, node),
       zoom: (node) => report.change({ zoom: report.pathOf(this.canvas.tree, node).join(".") }),
@@ -89,6 +89,10 @@ report.views.flame = {
     for (let node = zoom; node !== 0; node = tree.parent[node]) nodes.push(node);
     nodes.push(0);
     const steps = nodes.reverse().slice(-6);
+    if (zoom === 0) {
+      this.path.replaceChildren(element("span", { class: "quiet" }, "Click a frame, or press Enter on it, to zoom."));
+      return;
+    }
     this.path.replaceChildren(...steps.flatMap((node, i) => [
       i > 0 || steps.length < nodes.length ? " › " : "",
       node === zoom ? element("span", { "aria-current": "true" }, report.text(report.frameName(data, tree.place[node]), 60))
@@ -122,7 +126,7 @@ report.views.flame = {
     const kind = place < 0 ? "" : `${report.kindText(data.place_kind[place])}; part of ${report.text(report.partOf(data, place))}`;
     const where = [file && report.text(file + (line ? `:${line}` : "")), module && module !== file ? report.text(module) : ""].filter(Boolean).join("  in ");
     this.about.replaceChildren(element("p", {}, element("strong", {}, name), `  ${held}`),
-      element("p", { class: "quiet" }, [where, kind].filter(Boolean).join("  ·  ") || "Click a frame, or press Enter on it, to zoom."));
+      element("p", { class: "quiet" }, [where, kind].filter(Boolean).join("  ·  ")));
     return `${name}: ${held}. ${where}`;
   },
 

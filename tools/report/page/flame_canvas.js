@@ -6,6 +6,8 @@ report.FlameCanvas = class {
   constructor(data) {
     this.data = data;
     this.rowHeight = 20; // px
+    this.font = "12px ui-monospace, 'DejaVu Sans Mono', monospace";
+    this.boldFont = `bold ${this.font}`; // the program's own
     const { element } = report;
     this.canvas = element("canvas", {});
     this.spacer = element("div", { class: "spacer" }, this.canvas);
@@ -96,7 +98,7 @@ report.FlameCanvas = class {
     context.fillStyle = this.palette.paper;
     context.fillRect(0, 0, width, height);
     context.textBaseline = "middle";
-    context.font = "12px ui-monospace, 'DejaVu Sans Mono', monospace";
+    context.font = this.font;
     this.letter = context.measureText("m").width;
     const top = this.element.scrollTop;
     canvas.style.transform = `translateY(${top}px)`;
@@ -146,7 +148,9 @@ report.FlameCanvas = class {
     const shown = name.length > room ? `${name.slice(0, Math.max(1, room - 1))}…` : name;
     context.fillStyle = dim ? this.palette.quiet : this.palette.ink;
     // The names of other scripts are wider than a letter: nothing leaves its box.
+    context.font = place >= 0 && this.data.place_kind[place] & report.kind.own ? this.boldFont : this.font;
     context.fillText(shown, box.x + 4, y + this.rowHeight / 2, box.width - 6);
+    context.font = this.font;
     const left = room - name.length - 2;
     if (left < 6 || where === "") return;
     context.globalAlpha = 0.7;

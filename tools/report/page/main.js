@@ -9,10 +9,10 @@ const main = {
   header(data) {
     const { element } = report;
     const { meta } = data;
-    main.at("title").textContent = report.text(meta.title || meta.program || "A recording");
+    main.at("title").textContent = report.text(meta.title || meta.program || "A recording", 120);
     const when = meta.created_utc ?? meta.start_utc;
     main.at("facts").replaceChildren(...[
-      data.verdict ? element("code", { class: "code" }, report.text(data.verdict.code)) : null,
+      data.verdict ? element("code", { class: "code" }, report.text(data.verdict.code, 60)) : null,
       meta.pid ? `pid ${meta.pid}` : null,
       meta.host ? report.text(meta.host, 60) : null,
       when ? report.bothTimes(when) : null,

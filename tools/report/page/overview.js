@@ -78,7 +78,7 @@ const holdersCard = (data) => {
     const place = report.telling(data, node);
     const about = data.row_estimated[row] ? "about " : "";
     const where = [data.spaces[data.row_space[row]].name, data.row_device[row] ? data.devices[data.row_device[row] - 1]?.device : null]
-      .filter(Boolean).join(", ");
+      .filter(Boolean).map((name) => report.text(name, 60)).join(", ");
     const title = place === undefined ? "(no stack)" : report.placeName(data, place);
     const details = element("details", {},
       element("summary", { style: `--share:${(100 * bytes) / sum}%` },
@@ -96,6 +96,18 @@ const holdersCard = (data) => {
     element("ol", { class: "holders" }, top.map(item)),
     top.length === 0 ? element("p", { class: "quiet" }, "Nothing was held.") : null,
     others > 0 ? element("p", { class: "quiet" }, `and ${report.plural(others, "smaller holder", "smaller holders")}: see the table`) : null);
+};
+
+// Memory over time in small, as a way to the timeline.
+const curveCard = (data) => {
+  if (data.moments < 2) return null;
+  const chart = new report.Chart({ title: "Host memory over time", height: 150, series: report.hostSeries(data),
+    domain: [data.t_time[0], data.t_time[data.moments - 1]], limits: data.limits.filter((limit) => !limit.device),
+    read: () => "", onpoint: () => {}, onbrush: (window) => {
+      report.setWindow(data, window);
+      report.change({ view: "timeline" });
+    } });
+  return report.element("div", { class: "card plain" }, chart.element);
 };
 
 const adviceCard = (data) => {
@@ -131,7 +143,7 @@ report.views.overview = {
     place.append(
       element("div", { class: "cards" },
         verdictCard(data),
-        element("div", { class: "column" }, holdersCard(data), adviceCard(data)),
+        element("div", { class: "column" }, holdersCard(data), adviceCard(data), curveCard(data)),
         element("div", { class: "column" }, limitCard(data), requestCard(data), spacesCard(data), processCard(data),
           data.notes?.length ? section("Notes", element("ul", {}, data.notes.map((note) => element("li", {}, report.text(note, 1000))))) : null)));
   },

@@ -4,11 +4,14 @@
 // The place that says most of a stack: the program's own innermost line, else the innermost that is shown.
 report.telling = (data, node) => {
   const { kind } = report;
-  const places = report.stackOf(data, node);
-  const own = places.find((place) => data.place_kind[place] & kind.own);
-  if (own !== undefined) return own;
   const machinery = kind.interpreter | kind.imports | kind.allocator;
-  return places.find((place) => !(data.place_kind[place] & machinery)) ?? places[0];
+  let second; // best
+  for (let at = node; at !== 0; at = data.node_parent[at]) {
+    const place = data.node_place[at];
+    if (data.place_kind[place] & kind.own) return place;
+    if (second === undefined && !(data.place_kind[place] & machinery)) second = place;
+  }
+  return second ?? (node !== 0 ? data.node_place[node] : undefined);
 };
 
 report.stackList = (data, node) => {

@@ -3,7 +3,14 @@
 
 const sentence = (text) => report.element("p", { class: "quiet" }, text);
 
-const plainView = (title, draw) => ({ title, draw });
+const plainView = (title, draw) => ({
+  title,
+  draw(data, panel) {
+    const place = report.element("div", { class: "card" });
+    panel.append(place);
+    draw(data, place);
+  },
+});
 
 report.views.leaks = plainView("Leaks", (data, place) => {
   const { element } = report;

@@ -2,7 +2,7 @@
 // drawings is that of all views.
 "use strict";
 
-const hostSeries = (data) => {
+report.hostSeries = (data) => {
   const used = data.spaces.map((space, index) => ({ name: space.name, values: data[`t_live_${index}`] }))
     .filter(({ name, values }) => values && !/^(cuda|hip)(_va)?$|^torch$/.test(name) && d3.max(values) > 0);
   return [{ name: "resident (RSS)", values: data.t_rss }, ...used]
@@ -56,7 +56,7 @@ report.views.timeline = {
     };
     const events = timeEvents(data);
     place.append(element("div", { class: "bar", id: "window-bar" }));
-    add("Host memory", hostSeries(data), data.t_time, { limits: data.limits.filter((limit) => !limit.device), events });
+    add("Host memory", report.hostSeries(data), data.t_time, { limits: data.limits.filter((limit) => !limit.device), events });
     data.devices.forEach((device, index) => {
       const series = deviceSeries(data, index);
       if (series.length > 0) {
@@ -84,7 +84,7 @@ report.views.timeline = {
       element("button", { onclick: () => report.change({ view: "flame" }) }, "Flame graph of it"),
       element("button", { onclick: () => report.change({ view: "table" }) }, "Table of it"),
       element("button", { onclick: () => report.setWindow(data, null) }, "Clear"),
-    ] : [element("span", { class: "quiet" }, "The whole recording. Choose a window to see who held memory in it.")]));
+    ] : [element("span", { class: "quiet" }, "Point at a drawing, or walk it with the arrow keys, to read it. Drag, or hold Shift, to choose a window: the other views then show who held memory in it.")]));
   },
   changed(data, names) {
     if (names.includes("window")) {
