@@ -79,7 +79,9 @@ class Recording:
         for name, value in values.items():
             self.columns[f"{prefix}_{name}"].append(value)
 
-    def place(self, function: str, file: str = "", line: int = 0, module: str = "", kind: int = NATIVE) -> int:
+    def place(
+        self, function: str, file: str = "", line: int = 0, module: str = "", kind: int = NATIVE
+    ) -> int:
         function, file, module = map(self.string, (function, file, module))
         self._append("place", function=function, file=file, line=line, module=module, kind=kind)
         return len(self.columns["place_kind"]) - 1
@@ -117,7 +119,9 @@ class Recording:
         self.types[name] = "f64"
         self.columns.setdefault(name, array("d")).append(value)
 
-    def moment(self, second: float, rss: float, live: list[float], devices: list[tuple[float, float]] = ()) -> None:
+    def moment(
+        self, second: float, rss: float, live: list[float], devices: list[tuple[float, float]] = ()
+    ) -> None:
         self._append("t", time=START_MS + 1000 * second, rss=rss)
         for space, bytes in enumerate(live):
             self.figure(f"t_live_{space}", bytes)
@@ -162,13 +166,18 @@ def page(template: str, recording: Recording, title: str = "oomrec", view: str =
 def small() -> Recording:
     """A training that keeps its batches: Python over numpy over C, a device, marks, a refusal."""
     made = Recording()
-    libc, numpy = "/usr/lib/x86_64-linux-gnu/libc.so.6", "/srv/lib/site-packages/numpy/core/_multiarray.so"
+    libc, numpy = (
+        "/usr/lib/x86_64-linux-gnu/libc.so.6",
+        "/srv/lib/site-packages/numpy/core/_multiarray.so",
+    )
     main = made.place("<module>", "/srv/train/train.py", 56, kind=PYTHON | OWN)
     train = made.place("main", "/srv/train/train.py", 48, kind=PYTHON | OWN)
     batch = made.place("make_batch", "/srv/train/train.py", 21, kind=PYTHON | OWN)
     other_line = made.place("make_batch", "/srv/train/train.py", 22, kind=PYTHON | OWN)
     interpreter = made.place("_PyEval_Vector", "", 0, "/usr/bin/python3.11", INTERPRETER)
-    frozen = made.place("_find_and_load", "<frozen importlib._bootstrap>", 1027, kind=PYTHON | IMPORTS)
+    frozen = made.place(
+        "_find_and_load", "<frozen importlib._bootstrap>", 1027, kind=PYTHON | IMPORTS
+    )
     empty = made.place("PyArray_NewFromDescr", "", 0, numpy)
     malloc = made.place("malloc", "", 0, libc, ALLOCATOR)
     ones = made.place("ones", "/srv/lib/site-packages/numpy/numeric.py", 191, kind=PYTHON)
@@ -182,11 +191,21 @@ def small() -> Recording:
         {"device": "cuda:0", "name": "A GPU", "held_bytes": 300 * MIB, "total_bytes": 1024 * MIB}
     ]
     start = [main, interpreter, train, interpreter]
-    kept = made.row(made.stack([*start, batch, interpreter, empty, malloc]), 384 * MIB, count=12, label=1)
+    kept = made.row(
+        made.stack([*start, batch, interpreter, empty, malloc]), 384 * MIB, count=12, label=1
+    )
     made.row(made.stack([*start, other_line, interpreter, ones, interpreter, empty, malloc]), 16 * MIB, count=4,
              total=64 * MIB, total_count=16, peak=32 * MIB, temporary=8, label=2)  # fmt: skip
-    made.row(made.stack([main, frozen, interpreter, malloc]), 3 * MIB, count=300, total=5 * MIB, total_count=900)
-    made.row(made.stack([main, walk, interpreter, walk, interpreter, walk, malloc]), 7 * MIB, count=7)
+    made.row(
+        made.stack([main, frozen, interpreter, malloc]),
+        3 * MIB,
+        count=300,
+        total=5 * MIB,
+        total_count=900,
+    )
+    made.row(
+        made.stack([main, walk, interpreter, walk, interpreter, walk, malloc]), 7 * MIB, count=7
+    )
     made.row(made.stack([worker, malloc]), 40 * MIB, count=10, group=1, space=1)
     held = made.row(made.stack([*start, pool]), 300 * MIB, count=3, space=2, device=1)
     made.row(made.stack([*start, pool]), 120 * MIB, count=30, space=3, device=1)
@@ -194,7 +213,12 @@ def small() -> Recording:
     limit = 512 * MIB
     for i in range(61):
         heap = min(410, 10 + 6.7 * i) * MIB
-        made.moment(i, heap + 60 * MIB, [heap, 40 * MIB, 0, 0], [(300 * MIB * (i > 20), 420 * MIB * (i > 20))])
+        made.moment(
+            i,
+            heap + 60 * MIB,
+            [heap, 40 * MIB, 0, 0],
+            [(300 * MIB * (i > 20), 420 * MIB * (i > 20))],
+        )
     for i in range(0, 61, 4):
         rows = [(kept, 384 * MIB * i / 60)] + ([(held, 300 * MIB)] if i > 20 else [])
         made.checkpoint(i, rows, [(10 + 6.7 * i) * MIB, 40 * MIB, 300 * MIB * (i > 20), 0])
@@ -204,7 +228,8 @@ def small() -> Recording:
         {"name": "--limit-gpu cuda:0", "bytes": 512 * MIB, "device": "cuda:0"},
     ]
     made.json["marks"] = [
-        {"time_ms": START_MS + 1000 * second, "text": f"epoch {n}"} for n, second in enumerate([5, 25, 45], 1)
+        {"time_ms": START_MS + 1000 * second, "text": f"epoch {n}"}
+        for n, second in enumerate([5, 25, 45], 1)
     ]
     made.json["refusals"] = [
         {"time_ms": START_MS + 60_000, "bytes": 32 * MIB, "api": "malloc", "stack": 0}
@@ -226,7 +251,11 @@ def small() -> Recording:
         "is_memory": True,
     }
     made.json["advice"] = [
-        {"rule": "grows_each_epoch", "text": "Batches are kept in a list that grows each epoch.", "row": kept}
+        {
+            "rule": "grows_each_epoch",
+            "text": "Batches are kept in a list that grows each epoch.",
+            "row": kept,
+        }
     ]
     made.json["environment"] = {"kernel": "6.1", "ram_bytes": 64 * 1024 * MIB, "argv": ["python3", "train.py"],
                                 "pressure": None, "versions": {"glibc": "2.36"}}  # fmt: skip
@@ -234,7 +263,10 @@ def small() -> Recording:
     made.json["notes"] = ["small Python objects appear as arenas"]
     made.json["leaks"] = {"schema_version": 1, "detected": True, "severity": "high", "memory_increase_mb": 384,
                           "time_window_seconds": 60, "suggestions": ["Look at make_batch."]}  # fmt: skip
-    made.json["fragmentation"] = {"schema_version": 1, "heap": {"live_bytes": 410 * MIB, "held_bytes": 470 * MIB}}
+    made.json["fragmentation"] = {
+        "schema_version": 1,
+        "heap": {"live_bytes": 410 * MIB, "held_bytes": 470 * MIB},
+    }
     return made
 
 
@@ -260,17 +292,29 @@ def hostile() -> Recording:
     """The small one with a hostile text in every place where a text can be."""
     made = Recording("sampled")
     for i, text in enumerate(HOSTILE):
-        place = made.place(text, f"/srv/{text}", i, f"/lib/{text}.so", PYTHON | OWN if i % 2 else NATIVE)
+        place = made.place(
+            text, f"/srv/{text}", i, f"/lib/{text}.so", PYTHON | OWN if i % 2 else NATIVE
+        )
         outer = made.place(text + "outer", "", 0, text, NOTE if i % 3 == 0 else NATIVE)
         made.json["groups"].append(text)
         made.json["labels"].append(text)
         made.json["processes"].append({"pid": i, "name": text, "program": text, text: text})
-        row = made.row(made.stack([outer, place]), (i + 1) * MIB, group=i + 1, label=i + 1, process=i + 1, device=1, space=2)
+        row = made.row(
+            made.stack([outer, place]),
+            (i + 1) * MIB,
+            group=i + 1,
+            label=i + 1,
+            process=i + 1,
+            device=1,
+            space=2,
+        )
         made.json["advice"].append({"rule": text, "text": text, "row": row})
         made.checkpoint(i, [(row, (i + 1) * MIB)], [0, 0, (i + 2) * MIB, 0])
         made.moment(i, (i + 3) * MIB, [0, 0, (i + 2) * MIB, 0], [(i * MIB, (i + 1) * MIB)])
         made.json["marks"].append({"time_ms": START_MS + 1000 * i, "text": text})
-        made.json["refusals"].append({"time_ms": START_MS + 1000 * i, "bytes": MIB, "api": text, "stack": 0})
+        made.json["refusals"].append(
+            {"time_ms": START_MS + 1000 * i, "bytes": MIB, "api": text, "stack": 0}
+        )
         made.json["limits"].append({"name": text, "bytes": (i + 1) * MIB, "device": None})
         made.json["modules"].append({"path": text, "build_id": text})
         made.json["notes"].append(text)
@@ -280,14 +324,24 @@ def hostile() -> Recording:
         made.json["meta"][key] = text
     made.json["meta"]["arguments"] = HOSTILE
     made.json["verdict"] = {"code": text, "summary": text, "evidence": HOSTILE, "is_memory": True}
-    frame = {"kind": "native", "function": text, "file": text, "line": 1, "module": text, "offset": 1}
+    frame = {
+        "kind": "native",
+        "function": text,
+        "file": text,
+        "line": 1,
+        "module": text,
+        "offset": 1,
+    }
     made.json["request"] = {"api": text, "size": 1, "space": text, "device": {"name": text}, "error": text,
                             "repeats": 2, "thread": {"tid": 1, "name": text}, "stack": [frame]}  # fmt: skip
     made.json["limit"] = {"kind": text, "bytes": 5, "used": 4}
     anything = {name: {name: [name, {name: name}]} for name in HOSTILE}
     made.json["environment"] = anything
     made.json["leaks"] = {"detected": True, "suggestions": HOSTILE, **anything}
-    made.json["fragmentation"] = {**anything, "stack": [{"function": text, "file": text, "line": 1}]}
+    made.json["fragmentation"] = {
+        **anything,
+        "stack": [{"function": text, "file": text, "line": 1}],
+    }
     return made
 
 
@@ -303,11 +357,22 @@ def large(stacks: int = 100_000) -> Recording:
     for i in range(stacks):
         # Callers are shared by their neighbours, as in a program; the last two frames are a stack's own.
         depth = 12 + i % 29
-        stack = [places[(level * 97 + (i >> max(5, 17 - level)) * 31) % 20_000] for level in range(depth - 2)]
+        stack = [
+            places[(level * 97 + (i >> max(5, 17 - level)) * 31) % 20_000]
+            for level in range(depth - 2)
+        ]
         state = (state * 1103515245 + 12345) % 2**31
         stack += [places[(state + k * 7919 + i) % 20_000] for k in range(2)]
         bytes = 1000 + state % 100_000
-        made.row(made.stack(stack), bytes, count=1 + i % 5, total=2 * bytes, total_count=10, group=0, space=i % 2)
+        made.row(
+            made.stack(stack),
+            bytes,
+            count=1 + i % 5,
+            total=2 * bytes,
+            total_count=10,
+            group=0,
+            space=i % 2,
+        )
     for second in range(256):
         made.moment(second, (second + 1) * 10 * MIB, [(second + 1) * 8 * MIB, MIB, 0, 0])
         rows = [((k * 390 + second) % stacks, (second + 1) * 1000.0 * k) for k in range(1, 257)]

@@ -56,7 +56,7 @@ report.checkbox = (label, checked, onchange, title) =>
 // options: [value, text, why it cannot be chosen (null: it can)].
 report.select = (label, options, value, onchange) => {
   const { element } = report;
-  const choice = element("select", { onchange: (event) => onchange(event.target.value) },
+  const choice = element("select", { "aria-label": label, onchange: (event) => onchange(event.target.value) },
     options.map(([key, text, why]) =>
       element("option", { value: key, disabled: Boolean(why), title: why }, why ? `${text} (${why})` : text)));
   choice.value = value;

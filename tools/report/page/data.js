@@ -21,6 +21,7 @@ report.unpack = (buffer) => {
   for (const [name, { type, offset, length: elements }] of Object.entries(data.arrays)) {
     data[name] = new kinds[type](buffer, first + offset, elements);
   }
+  for (const name of ["advice", "devices", "processes", "modules", "notes", "limits", "marks", "refusals"]) data[name] ??= [];
   data.places = data.place_function.length;
   data.nodes = data.node_parent.length;
   data.rows = data.row_node.length;

@@ -38,7 +38,7 @@ const verdictCard = (data) => {
     element("h2", {}, "What killed it ", element("code", { class: "code" }, report.text(verdict.code))),
     element("p", { class: "summary" }, report.text(verdict.summary, 2000)),
     element("ul", {}, (verdict.evidence ?? []).map((line) => element("li", {}, report.text(line, 1000)))),
-    data.meta.outcome ? element("p", { class: "quiet" }, `Afterwards: ${report.text(data.meta.outcome)}`) : null);
+    data.meta.outcome ? element("p", { class: "quiet" }, `Afterwards: ${report.text(data.meta.outcome_sentence || data.meta.outcome)}`) : null);
 };
 
 const requestCard = (data) => {
@@ -53,6 +53,15 @@ const requestCard = (data) => {
     request.repeats > 1 ? element("p", { class: "quiet" }, `Refused ${report.count(request.repeats)} times by the same stack.`) : null,
     report.frameList(request.stack ?? []));
 };
+
+const crashCard = (data) => {
+  const { crash } = data;
+  if (!crash) return null;
+  const address = crash.address === null || crash.address === undefined ? "" : ` at address ${report.text(crash.address)}`;
+  return section("The crash", report.element("p", {}, report.text(crash.name ?? `signal ${crash.signal}`), address), report.frameList(crash.stack ?? []));
+};
+
+const childCard = (data) => (data.child ? section("The worker that was killed", report.facts(data.child)) : null);
 
 // Live bytes and the request against the limit, to scale.
 const limitCard = (data) => {
@@ -112,7 +121,7 @@ const curveCard = (data) => {
 
 const adviceCard = (data) => {
   const { element } = report;
-  if (!data.advice || data.advice.length === 0) return null;
+  if (data.advice.length === 0) return null;
   return section("What to try", element("ul", { class: "advice" }, data.advice.map((advice) =>
     element("li", {}, report.text(advice.text, 1000), " ", advice.row === null || advice.row === undefined ? null
       : element("button", { class: "quiet", onclick: () => report.showInFlame(data, data.row_node[advice.row]) }, "show it")))));
@@ -144,7 +153,7 @@ report.views.overview = {
       element("div", { class: "cards" },
         verdictCard(data),
         element("div", { class: "column" }, holdersCard(data), adviceCard(data), curveCard(data)),
-        element("div", { class: "column" }, limitCard(data), requestCard(data), spacesCard(data), processCard(data),
-          data.notes?.length ? section("Notes", element("ul", {}, data.notes.map((note) => element("li", {}, report.text(note, 1000))))) : null)));
+        element("div", { class: "column" }, limitCard(data), requestCard(data), crashCard(data), childCard(data), spacesCard(data), processCard(data),
+          data.notes.length > 0 ? section("Notes", element("ul", {}, data.notes.map((note) => element("li", {}, report.text(note, 1000))))) : null)));
   },
 };

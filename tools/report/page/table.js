@@ -100,7 +100,7 @@ report.Table = class {
     if (event.target !== this.element) return;
     const page = Math.max(1, Math.floor(this.element.clientHeight / this.rowHeight) - 3);
     const steps = { ArrowDown: 1, ArrowUp: -1, PageDown: page, PageUp: -page, Home: -Infinity, End: Infinity };
-    if (event.key in steps) this.go(Math.max(0, this.at) + (this.at < 0 ? 0 : steps[event.key]));
+    if (event.key in steps) this.go((this.at < 0 && steps[event.key] < 0 ? 0 : this.at) + steps[event.key]);
     else if (event.key === "Enter" && this.at >= 0) this.onopen?.(this.sorted[this.at]);
     else return;
     event.preventDefault();

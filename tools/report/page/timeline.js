@@ -15,9 +15,9 @@ const deviceSeries = (data, index) => [
 ].filter(([, values]) => values).map(([name, values], style) => ({ name, values, times: data.t_time, style }));
 
 const timeEvents = (data) => [
-  ...(data.refusals ?? []).map((refusal) => ({ time: refusal.time_ms, refused: true,
+  ...data.refusals.map((refusal) => ({ time: refusal.time_ms, refused: true,
     text: `${report.bytes(refusal.bytes)} refused${refusal.api ? ` (${report.text(refusal.api)})` : ""}` })),
-  ...(data.marks ?? []).map((mark) => ({ time: mark.time_ms, text: report.text(mark.text), refused: false })),
+  ...data.marks.map((mark) => ({ time: mark.time_ms, text: report.text(mark.text), refused: false })),
 ].sort((a, b) => a.time - b.time);
 
 // What a caption says of the last moment not after `ms`.
