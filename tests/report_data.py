@@ -261,12 +261,27 @@ def small() -> Recording:
                                 "pressure": None, "versions": {"glibc": "2.36"}}  # fmt: skip
     made.json["modules"] = [{"path": libc, "build_id": "abc"}]
     made.json["notes"] = ["small Python objects appear as arenas"]
-    made.json["leaks"] = {"schema_version": 1, "detected": True, "severity": "high", "memory_increase_mb": 384,
-                          "time_window_seconds": 60, "suggestions": ["Look at make_batch."]}  # fmt: skip
+    made.json["leaks"] = {
+        "schema_version": 1, "detected": True, "severity": "high", "memory_increase_mb": 384.0, "time_window_seconds": 60.0,
+        "suggestions": ["Look at make_batch."], "checkpoints": 16, "checkpoints_needed": 8, "mode": "exact", "estimated": False,
+        "limit": {"name": "--limit", "bytes": limit, "reached_in_seconds": 5.0},
+        "leaks": [{"space": "heap", "device": None, "estimated": False, "growth_bytes": 384 * MIB, "bytes_per_second": 6.4 * MIB,
+                   "window_seconds": 60.0, "r_squared": 0.998, "steadiness": 1.0, "confidence": 0.97, "live_bytes": 384 * MIB,
+                   "live_count": 12, "survivor_share": 1.0, "oldest_seconds": 58.0, "stacks": 1, "suggestion": "", "stack": frames}],
+        "devices": [], "processes": [],
+    }  # fmt: skip
     made.json["fragmentation"] = {
-        "schema_version": 1,
-        "heap": {"live_bytes": 410 * MIB, "held_bytes": 470 * MIB},
-    }
+        "schema_version": 1, "mode": "exact", "rss_bytes": 470 * MIB,
+        "heap": {"allocator": "glibc", "live_bytes": 410 * MIB, "live_count": 323,
+                 "areas": {"count": 3, "held_bytes": 470 * MIB, "arenas_bytes": 20 * MIB, "resident_bytes": 455 * MIB,
+                           "live_bytes": 410 * MIB, "free_bytes": 60 * MIB, "free_share": 0.128},
+                 "free_runs": {"bytes": 60 * MIB, "count": 40, "largest_bytes": 8 * MIB, "page_bytes": 50 * MIB,
+                               "sizes": [{"from": 16, "to": 4096, "count": 30, "bytes": MIB},
+                                         {"from": 4096, "to": 2**24, "count": 10, "bytes": 59 * MIB}]}},
+        "map": {"live_bytes": 40 * MIB, "live_count": 10, "reserved_bytes": 0, "anonymous_bytes": None,
+                "huge_page_bytes": None, "swapped_bytes": 0},
+        "devices": [], "advice": [{"rule": "malloc_trim", "text": "Give free pages back with malloc_trim."}],
+    }  # fmt: skip
     return made
 
 
@@ -337,11 +352,18 @@ def hostile() -> Recording:
     made.json["limit"] = {"kind": text, "bytes": 5, "used": 4}
     anything = {name: {name: [name, {name: name}]} for name in HOSTILE}
     made.json["environment"] = anything
-    made.json["leaks"] = {"detected": True, "suggestions": HOSTILE, **anything}
-    made.json["fragmentation"] = {
-        **anything,
-        "stack": [{"function": text, "file": text, "line": 1}],
+    leak = {
+        **small().json["leaks"]["leaks"][0],
+        "space": text,
+        "device": text,
+        "suggestion": text,
+        "stack": [frame],
     }
+    made.json["leaks"] = {**small().json["leaks"], "severity": text, "suggestions": HOSTILE, "leaks": [leak],
+                          "limit": {"name": text, "bytes": 1, "reached_in_seconds": 1}, "devices": [anything],
+                          "processes": [anything]}  # fmt: skip
+    made.json["fragmentation"] = {"heap": {"allocator": text, "live_bytes": 1, "areas": None, "free_runs": None},
+                                  "map": anything, "devices": [anything], "advice": [{"rule": text, "text": text}]}  # fmt: skip
     return made
 
 

@@ -3,7 +3,9 @@
 A page that asks a network for anything, or has an error in its console, fails its test at the end.
 """
 
+import itertools
 import json
+import math
 import os
 import re
 import time
@@ -193,6 +195,7 @@ def test_what_killed_it(show):
     first = page.locator(".holders li").first
     assert "384.0 MiB 51.2 % make_batch train.py:21 in 12 blocks, heap" in first.inner_text()
     first.locator("summary").click()
+    first.locator(".stack").wait_for()  # made when it is opened
     lines = first.locator(".stack li").all_inner_texts()
     # Innermost first; the interpreter's frames are one line.
     assert lines[0] == "malloc libc.so.6" and lines[-1] == "<module> train.py:56"
@@ -454,6 +457,7 @@ def test_a_table_is_behind_every_drawing(show):
     assert tables == [61, 61, 16, 4]
     change(page, view="flame")
     page.locator("details.behind > summary").click()
+    page.locator("details.behind table").wait_for()
     rows = page.locator("details.behind tbody tr").all_inner_texts()
     assert rows[0].split("\t")[:3] == ["zoomed", "all", "750.0 MiB"]
     page.get_by_role("button", name="<module> train.py:56").click()
@@ -489,12 +493,15 @@ def test_the_table_sorts_and_filters(show):
     assert "zoom=" in address(page) and "view=flame" in address(page)
 
 
+def linear_rgb(colour: str) -> list[float]:
+    """Of rgb(…) as the browser computes it."""
+    parts = [int(part) / 255 for part in re.findall(r"\d+", colour)[:3]]
+    return [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
+
+
 def contrast(first: str, second: str) -> float:
     def luminance(colour: str) -> float:
-        parts = [int(part) / 255 for part in re.findall(r"\d+", colour)[:3]]
-        red, green, blue = (
-            part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts
-        )
+        red, green, blue = linear_rgb(colour)
         return 0.2126 * red + 0.7152 * green + 0.0722 * blue
 
     light, dark = sorted([luminance(first), luminance(second)], reverse=True)
@@ -519,6 +526,41 @@ def test_dark_and_light_can_be_read(show):
         drawn = page.evaluate("report.views.flame.canvas.palette.paper")
         assert drawn == colour("paper")
     assert grounds[False] != grounds[True]
+
+
+# What a colour in linear RGB is to eyes without one kind of cones (Machado, Oliveira, Fernandes 2009).
+EYES = {
+    "all cones": [[1, 0, 0], [0, 1, 0], [0, 0, 1]],
+    "no long": [[0.152, 1.053, -0.205], [0.115, 0.786, 0.099], [-0.004, -0.048, 1.052]],
+    "no middle": [[0.367, 0.861, -0.228], [0.280, 0.673, 0.047], [-0.012, 0.043, 0.969]],
+    "no short": [[1.256, -0.077, -0.179], [-0.078, 0.931, 0.148], [0.005, 0.691, 0.304]],
+}
+
+
+def seen(colour: str, eyes) -> list[float]:
+    """In CIELAB, where distances are those that are seen."""
+    linear = linear_rgb(colour)
+    red, green, blue = (
+        max(0, min(1, sum(weight * part for weight, part in zip(row, linear)))) for row in eyes
+    )
+    xyz = [
+        (0.4124 * red + 0.3576 * green + 0.1805 * blue) / 0.9505,
+        0.2126 * red + 0.7152 * green + 0.0722 * blue,
+        (0.0193 * red + 0.1192 * green + 0.9505 * blue) / 1.0888,
+    ]
+    x, y, z = (part ** (1 / 3) if part > 0.008856 else 7.787 * part + 16 / 116 for part in xyz)
+    return [116 * y - 16, 500 * (x - y), 200 * (y - z)]
+
+
+@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+def test_parts_can_be_told_apart_by_colour_blind_eyes(show, dark):
+    page = show(report_data.small(), "view=flame", dark=dark)
+    colours = page.evaluate("report.views.flame.canvas.palette.grounds")
+    assert len(colours) == 9
+    for name, eyes in EYES.items():
+        for first, second in itertools.combinations(colours, 2):
+            # 2.3 can just be noticed side by side.
+            assert math.dist(seen(first, eyes), seen(second, eyes)) > 12, (name, first, second)
 
 
 @pytest.mark.parametrize(
@@ -556,6 +598,40 @@ def test_hostile_names_stay_text(show):
     assert page.title() == "oomrec"
 
 
+def test_leaks_and_fragmentation(show):
+    page = show(report_data.small(), "view=leaks")
+    text = page.locator("#panel").inner_text()
+    assert "At this rate --limit (512.0 MiB) is reached in 5.0 s." in text
+    row = page.locator("tbody tr").first
+    assert (
+        "384.0 MiB\t6.40 MiB/s\t384.0 MiB\t97.0 %\t1.00\t100.0 %\t58.0 s\theap" in row.inner_text()
+    )
+    row.locator("summary").click()
+    assert row.locator(".stack li").all_inner_texts() == [
+        "malloc libc.so.6",
+        "make_batch train.py:21",
+    ]
+    change(page, view="fragmentation")
+    text = page.locator("#panel").inner_text()
+    for words in [
+        "malloc_trim",
+        "held by the allocator\n 470.0 MiB",
+        "12.8 % of it is free",
+        "the largest has 8.00 MiB",
+    ]:
+        assert words in text, words
+    widths = [box.bounding_box()["width"] for box in page.locator(".amount").all()[:3]]
+    assert widths == sorted(widths, reverse=True) and widths[2] / widths[0] == pytest.approx(
+        410 / 470, abs=0.01
+    )
+    made = report_data.small()
+    made.json["leaks"] |= {"checkpoints": 3, "detected": False, "leaks": []}
+    assert (
+        "3 checkpoints of the 8 that it takes"
+        in show(made, "view=leaks").locator("#panel").inner_text()
+    )
+
+
 def test_an_expression_without_end_does_not_stop_the_page(show):
     made = report_data.small()
     made.row(made.stack([made.place("a" * 2000 + "!")]), MIB)
@@ -568,8 +644,8 @@ def test_what_is_not_there_is_said(show):
     for view, words in {
         "overview": "Nothing was held",
         "timeline": "no moments",
-        "leaks": "too few checkpoints",
-        "fragmentation": "does not say",
+        "leaks": "without looking for them",
+        "fragmentation": "does not say how",
         "environment": "no environment",
     }.items():
         change(page, view=view)

@@ -12,18 +12,18 @@ report.byteTicks = (most, wanted) => {
 
 report.Chart = class {
   // series: [{name, times, values, lower (of an area), style}]; limits: [{name, bytes}]; events: [{time, text, refused}];
-  // read(ms): what the caption says of a moment; onbrush(window or null).
+  // read(ms): what the caption says of a moment; onbrush(window or null); onpoint(ms or null).
   constructor(options) {
     Object.assign(this, { height: 220, limits: [], events: [], stacked: false }, options);
     const { element } = report;
-    this.caption = element("p", { class: "caption", "aria-live": "polite" });
+    this.caption = element("p", { class: "caption" });
     this.drawing = d3.create("svg").attr("class", "chart").attr("tabindex", 0).attr("role", "img").attr("height", this.height)
       .attr("aria-label", `${this.title}. Left and right arrows read it, with Shift they choose a window, Escape clears it.`);
     this.legend = element("ul", { class: "legend" });
     this.element = element("figure", {}, element("figcaption", {}, this.title), this.legend, this.drawing.node(), this.caption);
     this.margin = { top: 18, right: 28, bottom: 22, left: 74 };
     this.drawing.on("keydown", () => this.key(d3.event)).on("mousemove", () => this.point(d3.mouse(this.drawing.node())[0]))
-      .on("mouseleave", () => this.setCursor(null));
+      .on("mouseleave", () => this.onpoint(null));
     this.width = 0;
     new ResizeObserver(() => this.resized()).observe(this.element);
   }
@@ -49,6 +49,7 @@ report.Chart = class {
     this.axes(svg, top);
     const lines = svg.append("g");
     for (const one of this.series) this.drawSeries(lines, one);
+    if (this.stacked) for (const one of this.series) this.drawName(lines, one);
     this.drawLimits(svg, near);
     this.drawEvents(svg);
     this.cursorLine = svg.append("line").attr("class", "cursor").attr("y1", margin.top).attr("y2", height - margin.bottom).style("display", "none");
@@ -80,17 +81,24 @@ report.Chart = class {
     }
     const area = d3.area().x(x).y0((value, i) => this.y(one.lower[i])).y1((value) => this.y(value));
     lines.append("path").attr("class", `area style-${one.style}`).attr("d", area(one.values)).append("title").text(one.name);
-    // Its name where it is thickest, if there is room.
-    let best = 0;
-    one.values.forEach((value, i) => {
-      if (value - one.lower[i] > one.values[best] - one.lower[best]) best = i;
+  }
+
+  // An area's name inside of it, where it is thick for long enough and its middle does not leave it.
+  drawName(svg, one) {
+    const text = report.text(one.name, 48);
+    const half = 3.2 * text.length;
+    const within = (i, y) => y - 7 > this.y(one.values[i]) && y + 7 < this.y(one.lower[i]);
+    let best = null;
+    one.times.forEach((time, i) => {
+      const x = this.x(time);
+      const y = (this.y(one.lower[i]) + this.y(one.values[i])) / 2;
+      if (!within(i, y) || x - half < this.margin.left || x + half > this.width - this.margin.right) return;
+      const [first, last] = [x - half, x + half].map((edge) => d3.bisect(one.times, Number(this.x.invert(edge))));
+      for (let at = first - 1; at <= Math.min(last, one.times.length - 1); ++at) if (at >= 0 && !within(at, y)) return;
+      const thick = this.y(one.lower[i]) - this.y(one.values[i]);
+      if (!best || thick > best.thick) best = { x, y, thick };
     });
-    const thick = this.y(one.lower[best]) - this.y(one.values[best]);
-    const left = this.x(one.times[best]) < this.margin.left + (this.width - this.margin.left) / 2;
-    if (thick < 15) return;
-    lines.append("text").attr("class", "area-name").attr("text-anchor", left ? "start" : "end")
-      .attr("x", this.x(one.times[best]) + (left ? 4 : -4)).attr("y", (this.y(one.lower[best]) + this.y(one.values[best])) / 2 + 4)
-      .text(report.text(one.name, 48));
+    if (best) svg.append("text").attr("class", "area-name").attr("text-anchor", "middle").attr("x", best.x).attr("y", best.y + 4).text(text);
   }
 
   drawLimits(svg, near) {
@@ -175,5 +183,6 @@ report.Chart = class {
       this.anchor = null;
     }
     this.onpoint(next);
+    report.announce(this.read(next));
   }
 };

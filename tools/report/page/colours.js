@@ -1,6 +1,6 @@
-// Colours of parts (packages, the program, libraries), light and dark. Eight hues of differing
-// lightness that stay apart for the colour-blind (after Okabe and Ito); a colour never stands alone:
-// the legend, the frame's label and its description name the part.
+// Colours of parts (packages, the program, libraries), light and dark. Eight hues that the colour-blind
+// can tell apart too (the browser test measures it); a colour never stands alone: the legend, the frame's
+// label and its description name the part.
 "use strict";
 
 // The value of a custom property of page.css as the canvas can use it.

@@ -2,14 +2,15 @@
 // figures by the unit that their key ends in. What a command's --json says can so be shown as it is.
 "use strict";
 
-report.factName = (key) => report.text(key.replace(/_(bytes|ms|seconds|utc|ns)$/, "").replaceAll("_", " "), 80);
+report.factName = (key) => report.text(key.replace(/_(bytes|ms|seconds|utc|ns|mb)$/, "").replaceAll("_", " "), 80);
 
 report.factText = (key, value) => {
   if (value === null || value === undefined) return "not known";
   if (typeof value === "boolean") return value ? "yes" : "no";
   if (typeof value === "number") {
+    if (/bytes_per_second$/.test(key)) return `${report.bytes(value)}/s`;
     if (/(^|_)bytes(_|$)|^size$/.test(key)) return report.bytes(value);
-    if (/_bytes_per_second$|^slope/.test(key)) return `${report.bytes(value)}/s`;
+    if (/(^|_)share$|^confidence$|^steadiness$/.test(key)) return report.share(value, 1);
     if (key.endsWith("_mb")) return report.bytes(value * 1048576);
     if (key.endsWith("_ms")) return report.duration(value);
     if (/_(seconds|s)$/.test(key)) return report.duration(value * 1000);

@@ -110,13 +110,15 @@ const holdersCard = (data) => {
 // Memory over time in small, as a way to the timeline.
 const curveCard = (data) => {
   if (data.moments < 2) return null;
-  const chart = new report.Chart({ title: "Host memory over time", height: 150, series: report.hostSeries(data),
+  const title = "Host memory over time";
+  const series = report.hostSeries(data);
+  const chart = new report.Chart({ title, height: 150, series,
     domain: [data.t_time[0], data.t_time[data.moments - 1]], limits: data.limits.filter((limit) => !limit.device),
-    read: () => "", onpoint: () => {}, onbrush: (window) => {
+    read: report.reading(data.t_time, series, report.valueAt), onpoint: (ms) => chart.setCursor(ms), onbrush: (window) => {
       report.setWindow(data, window);
       report.change({ view: "timeline" });
     } });
-  return report.element("div", { class: "card plain" }, chart.element);
+  return report.element("div", { class: "card plain" }, chart.element, report.tableBehind(title, series, data.t_time, report.valueAt));
 };
 
 const adviceCard = (data) => {

@@ -1,9 +1,10 @@
-// The views that show what a command's --json says as it is: leaks, fragmentation, processes, environment.
+// The views that show JSON as it is: processes and environment.
 "use strict";
 
-const sentence = (text) => report.element("p", { class: "quiet" }, text);
+report.sentence = (text) => report.element("p", { class: "quiet" }, text);
 
-const plainView = (title, draw) => ({
+// A view of one card, which its choices do not change.
+report.plainView = (title, draw) => ({
   title,
   draw(data, panel) {
     const place = report.element("div", { class: "card" });
@@ -12,32 +13,10 @@ const plainView = (title, draw) => ({
   },
 });
 
-report.views.leaks = plainView("Leaks", (data, place) => {
-  const { element } = report;
-  if (!data.leaks) {
-    place.append(sentence("Leaks are stacks that grow from checkpoint to checkpoint. This recording has too few checkpoints to tell; a longer run has more."));
-    return;
-  }
-  const { schema_version: _, suggestions, ...known } = data.leaks;
-  place.append(
-    element("p", { class: "summary" }, known.detected ? "Memory grows where it should not." : "No leak was found."),
-    suggestions?.length ? element("ul", { class: "advice" }, suggestions.map((text) => element("li", {}, report.text(text, 1000)))) : "",
-    report.facts(known));
-});
-
-report.views.fragmentation = plainView("Fragmentation", (data, place) => {
-  if (!data.fragmentation) {
-    place.append(sentence("The recording does not say how allocators divide what they hold. For a running program or a newer bundle: oomrec fragmentation."));
-    return;
-  }
-  const { schema_version: _, ...known } = data.fragmentation;
-  place.append(report.facts(known));
-});
-
-report.views.processes = plainView("Processes", (data, place) => {
+report.views.processes = report.plainView("Processes", (data, place) => {
   const { element } = report;
   if (data.processes.length === 0) {
-    place.append(sentence("No other process of the program was recorded."));
+    place.append(report.sentence("No other process of the program was recorded."));
     return;
   }
   place.append(element("h2", {}, "Recorded processes"), report.factsTable(data.processes, "processes"));
@@ -46,11 +25,11 @@ report.views.processes = plainView("Processes", (data, place) => {
   }
 });
 
-report.views.environment = plainView("Environment", (data, place) => {
+report.views.environment = report.plainView("Environment", (data, place) => {
   const { element } = report;
-  if (data.meta.redacted) place.append(sentence("Left out for sharing: this report was made with --redact."));
+  if (data.meta.redacted) place.append(report.sentence("Left out for sharing: this report was made with --redact."));
   const known = data.environment && Object.keys(data.environment).length > 0 ? data.environment : null;
-  if (!known && !data.meta.redacted) place.append(sentence("The recording has no environment: it was taken from a session, not from a bundle."));
+  if (!known && !data.meta.redacted) place.append(report.sentence("The recording has no environment: it was taken from a session, not from a bundle."));
   if (known) place.append(report.facts(known));
   if (data.modules.length > 0) {
     const columns = ["path", "build id"];

@@ -6,7 +6,7 @@ report.hostSeries = (data) => {
   const used = data.spaces.map((space, index) => ({ name: space.name, values: data[`t_live_${index}`] }))
     .filter(({ name, values }) => values && !/^(cuda|hip)(_va)?$|^torch$/.test(name) && d3.max(values) > 0);
   return [{ name: "resident (RSS)", values: data.t_rss }, ...used]
-    .map((one, index) => ({ ...one, times: data.t_time, style: index }));
+    .map((one, index) => ({ ...one, times: data.t_time, style: index % report.hues }));
 };
 
 const deviceSeries = (data, index) => [
@@ -21,13 +21,15 @@ const timeEvents = (data) => [
 ].sort((a, b) => a.time - b.time);
 
 // What a caption says of the last moment not after `ms`.
-const reading = (times, series, text) => (ms) => {
+report.reading = (times, series, text) => (ms) => {
   const at = Math.max(0, d3.bisectRight(times, ms) - 1);
   const figures = series.map((one) => `${report.text(one.name, 60)} ${report.bytes(text(one, at))}`);
   return `${report.utc(times[at])} (${report.local(times[at])}): ${figures.join(", ")}`;
 };
 
-const tableBehind = (title, series, times, value) => report.behind(`${title} as a table`,
+report.valueAt = (one, i) => one.values[i];
+
+report.tableBehind = (title, series, times, value) => report.behind(`${title} as a table`,
   ["time (UTC)", ...series.map((one) => report.text(one.name, 60))],
   () => {
     // A few hundred rows tell as much as thousands.
@@ -46,13 +48,12 @@ report.views.timeline = {
     }
     this.charts = [];
     const domain = [data.t_time[0], data.t_time[data.moments - 1]];
-    const plain = (one, i) => one.values[i];
-    const add = (title, series, times, options, value = plain) => {
-      const chart = new report.Chart({ title, series, domain, read: reading(times, series, value), ...options,
+        const add = (title, series, times, options, value = report.valueAt) => {
+      const chart = new report.Chart({ title, series, domain, read: report.reading(times, series, value), ...options,
         onbrush: (window) => report.setWindow(data, window),
         onpoint: (ms) => this.charts.forEach((other) => other.setCursor(ms)) });
       this.charts.push(chart);
-      place.append(chart.element, tableBehind(title, series, times, value));
+      place.append(chart.element, report.tableBehind(title, series, times, value));
     };
     const events = timeEvents(data);
     place.append(element("div", { class: "bar", id: "window-bar" }));
@@ -65,7 +66,7 @@ report.views.timeline = {
       }
     });
     if (data.checkpoints >= 2) {
-      const series = report.stackedSeries(data, report.holdersOverTime(data, 9));
+      const series = report.stackedSeries(data, report.holdersOverTime(data, report.hues));
       add("Holders over time", series, data.c_time, { stacked: true, height: 280 }, (one, i) => one.values[i] - one.lower[i]);
     } else {
       place.append(element("p", { class: "quiet" }, "No holders over time: the recording has fewer than two checkpoints."));
