@@ -90,7 +90,9 @@ report.views.flame = {
     nodes.push(0);
     const steps = nodes.reverse().slice(-6);
     if (zoom === 0) {
-      this.path.replaceChildren(element("span", { class: "quiet" }, "Click a frame, or press Enter on it, to zoom."));
+      const hint = tree.bytes[0] === 0 && tree.count[0] === 0 ? "Nothing of this kind is in the recording, or the choices above leave nothing."
+        : "Zoom: click, or arrow keys and Enter. Out: Backspace. Search: /";
+      this.path.replaceChildren(element("span", { class: "quiet" }, hint));
       return;
     }
     this.path.replaceChildren(...steps.flatMap((node, i) => [

@@ -31,6 +31,7 @@ report.drawSelection = (data, place) => {
   const window = report.windowOf(state);
   place.replaceChildren(
     report.select("Show", report.modeNames(data, state), state.mode, (mode) => report.change({ mode })),
+    state.mode in report.modeHints ? element("span", { class: "quiet" }, report.modeHints[state.mode]) : "",
     ...report.filters(data).map(({ name, label, all, choices }) =>
       report.select(label, [["", all], ...choices], state[name], (value) => report.change({ [name]: value }))),
     report.select("Frames", [["merged", "native and Python"], ["native", "native"], ["python", "Python"]], state.frames,

@@ -50,6 +50,15 @@ report.modeNames = (data, state) => {
   return names.map(([mode, name]) => [mode, name, report.whyNot(data, mode)]);
 };
 
+report.modeHints = {
+  peak: "what was held when its space was largest; spaces may have been so at different times",
+  never_freed: "stacks none of whose blocks was given back",
+  total: "all that was ever asked for, freed or not",
+  temporary: "freed before the thread's next allocation",
+  window_end: "as the last checkpoint in the window has it",
+  window_growth: "from checkpoint to checkpoint; what shrank is left out",
+};
+
 // 1 for each row that the filters let through.
 report.chosenRows = (data, state) => {
   const chosen = new Uint8Array(data.rows);
