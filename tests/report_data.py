@@ -128,6 +128,8 @@ class Recording:
         for device, (counted, used) in enumerate(devices):
             self.figure(f"t_device_{device}_counted", counted)
             self.figure(f"t_device_{device}_used", used)
+            self.figure(f"t_device_{device}_torch_reserved", counted)
+            self.figure(f"t_device_{device}_torch_allocated", counted / 2)
 
     def checkpoint(self, second: float, rows: list[tuple[int, float]], totals: list[float]) -> None:
         self.columns["c_time"].append(START_MS + 1000 * second)

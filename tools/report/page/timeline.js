@@ -12,7 +12,14 @@ report.hostSeries = (data) => {
 const deviceSeries = (data, index) => [
   ["used by all", data[`t_device_${index}_used`]],
   ["held by this process", data[`t_device_${index}_counted`]],
-].filter(([, values]) => values).map(([name, values], style) => ({ name, values, times: data.t_time, style }));
+  ["of it reserved by PyTorch", data[`t_device_${index}_torch_reserved`]],
+  ["and in tensors", data[`t_device_${index}_torch_allocated`]],
+].filter(([, values]) => values && d3.max(values) > 0).map(([name, values], style) => ({ name, values, times: data.t_time, style }));
+
+const deviceLimits = (data, device) => [
+  ...data.limits.filter((limit) => limit.device === device.device),
+  ...(device.total_bytes ? [{ name: "all of it", bytes: device.total_bytes }] : []),
+];
 
 const timeEvents = (data) => [
   ...data.refusals.map((refusal) => ({ time: refusal.time_ms, refused: true,
@@ -62,7 +69,7 @@ report.views.timeline = {
       const series = deviceSeries(data, index);
       if (series.length > 0) {
         add(`Device ${report.text(device.device)} ${report.text(device.name)}`, series, data.t_time,
-          { height: 150, limits: data.limits.filter((limit) => limit.device === device.device), events });
+          { height: 150, limits: deviceLimits(data, device), events });
       }
     });
     if (data.checkpoints >= 2) {
