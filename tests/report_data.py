@@ -49,7 +49,7 @@ class Recording:
         self.json = {
             "schema_version": 1,
             "meta": {
-                "title": "train.py", "program": "python3", "arguments": ["python3", "train.py"],
+                "title": "train.py (pid 4242): soft_limit", "program": "python3", "arguments": ["python3", "train.py"],
                 "pid": 4242, "host": "box", "user": "someone", "created_utc": "2026-11-18T11:07:40Z",
                 "start_utc": "2026-11-18T11:06:40Z", "oomrec_version": "0", "mode": mode,
                 "estimated": mode == "sampled", "redacted": False, "live": False,

@@ -105,7 +105,7 @@ report.views.flame = {
 
   drawLegend(data) {
     const { element } = report;
-    const named = report.parts(data).names.filter((part) => part.hue >= 0);
+    const named = report.parts(data).names.filter((part) => part.hue >= 0).sort((a, b) => a.hue - b.hue);
     this.legend.replaceChildren(
       ...named.map((part) => element("li", {}, element("span", { class: `swatch ground-${part.hue}` }), ` ${part.name}`)),
       element("li", {}, element("span", { class: "swatch ground-other" }), " others"));

@@ -49,7 +49,7 @@ report.views.leaks = {
       place.append(element("h2", {}, "Stacks that grow"), report.simpleTable("Stacks that grow",
         ["stack", "growth", "per second", "held", "confidence", "R²", "survivors", "oldest block", "space"], leaks.leaks.map(leakRow)));
     }
-    if (leaks.devices?.length > 0) place.append(element("h2", {}, "By device"), report.factsTable(leaks.devices, "devices"));
-    if (leaks.processes?.length > 0) place.append(element("h2", {}, "By process"), report.factsTable(leaks.processes, "processes"));
+    if (leaks.devices?.length > 0) place.append(element("h2", {}, "By device"), report.factsTable(leaks.devices, ["devices"]));
+    if (leaks.processes?.length > 0) place.append(element("h2", {}, "By process"), report.factsTable(leaks.processes, ["processes"]));
   },
 };

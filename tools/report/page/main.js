@@ -12,8 +12,6 @@ const main = {
     main.at("title").textContent = report.text(meta.title || meta.program || "A recording", 120);
     const when = meta.created_utc ?? meta.start_utc;
     main.at("facts").replaceChildren(...[
-      data.verdict ? element("code", { class: "code" }, report.text(data.verdict.code, 60)) : null,
-      meta.pid ? `pid ${meta.pid}` : null,
       meta.host ? report.text(meta.host, 60) : null,
       when ? report.bothTimes(when) : null,
       meta.estimated ? "sampled: figures of stacks are estimates" : null,

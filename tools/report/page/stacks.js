@@ -14,36 +14,49 @@ report.telling = (data, node) => {
   return second ?? (node !== 0 ? data.node_place[node] : undefined);
 };
 
-report.stackList = (data, node) => {
-  const { element, kind } = report;
-  const places = report.stackOf(data, node);
-  const machinery = kind.interpreter | kind.imports;
-  const items = [];
-  let folded = 0;
-  const unfold = () => {
-    if (folded > 0) items.push(element("li", { class: "quiet" }, `… ${report.plural(folded, "frame", "frames")} of the interpreter`));
-    folded = 0;
-  };
-  for (const place of places) {
-    if (data.place_kind[place] & machinery) {
-      ++folded;
-      continue;
-    }
-    unfold();
-    const own = data.place_kind[place] & kind.own;
-    items.push(element("li", { class: own ? "own" : null }, report.frameItem(report.placeName(data, place), report.placeWhere(data, place))));
-  }
-  unfold();
-  return element("ol", { class: "stack" }, items);
-};
-
 report.frameItem = (name, where) =>
   [report.element("span", { class: "function" }, name), " ", report.element("span", { class: "where" }, where)];
 
-// FRAMEs of the bundle's JSON.
-report.frameList = (frames) => report.element("ol", { class: "stack" }, frames.map((frame) => {
-  const where = frame.file ? `${report.baseName(frame.file)}${frame.line ? `:${frame.line}` : ""}` : report.baseName(frame.module ?? "");
-  const name = frame.function ?? (frame.module ? `${report.baseName(frame.module)}+0x${Number(frame.offset ?? 0).toString(16)}` : "(unknown)");
-  return report.element("li", { class: frame.kind === "python" ? "own" : null },
-    report.frameItem(report.text(name), report.text(where)));
-}));
+report.stackList = (data, node) => {
+  const { element, kind } = report;
+  return report.foldedList(report.stackOf(data, node).map((place) => {
+    const flags = data.place_kind[place];
+    if (flags & (kind.interpreter | kind.imports)) return null;
+    return element("li", { class: flags & kind.own ? "own" : null },
+      report.frameItem(report.placeName(data, place), report.placeWhere(data, place)));
+  }));
+};
+
+// FRAMEs of a command's JSON. Beyond the first line of Python the interpreter's functions are folded.
+report.frameList = (frames) => {
+  const { element } = report;
+  const line = frames.findIndex((frame) => frame.kind === "python");
+  const ofInterpreter = (frame, i) =>
+    line >= 0 && i > line && frame.kind === "native" && /\/(lib)?python3[^/]*$/.test(frame.module ?? "");
+  return report.foldedList(frames.map((frame, i) => {
+    if (ofInterpreter(frame, i)) return null;
+    const line = frame.line ? `:${frame.line}` : "";
+    const module = report.baseName(frame.module ?? "");
+    const where = frame.file ? report.baseName(frame.file) + line : module;
+    const name = frame.function ?? (module ? `${module}+0x${Number(frame.offset ?? 0).toString(16)}` : "(unknown)");
+    return element("li", { class: frame.kind === "python" ? "own" : null },
+      report.frameItem(report.text(name), report.text(where)));
+  }));
+};
+
+// items: <li>, or null for a frame that is only counted.
+report.foldedList = (items) => {
+  const { element } = report;
+  const list = element("ol", { class: "stack" });
+  let folded = 0;
+  for (const item of [...items, undefined]) {
+    if (item === null) {
+      ++folded;
+      continue;
+    }
+    if (folded > 0) list.append(element("li", { class: "quiet" }, `… ${report.plural(folded, "frame", "frames")} of the interpreter`));
+    folded = 0;
+    if (item) list.append(item);
+  }
+  return list;
+};

@@ -3,7 +3,7 @@
 "use strict";
 
 report.Table = class {
-  // columns: [{name, title, text(entry), value(entry): to sort by, figure: stands right, share(entry)}];
+  // columns: [{name, title, text(entry), full(entry): of a shortened text, value(entry): to sort by, figure: stands right, share(entry)}];
   // sort: "3d", a column and d(own) or u(p); onsort(sort); onopen(entry).
   constructor({ label, columns, entries, sort, onsort, onopen, openText }) {
     Object.assign(this, { label, columns, entries, sort, onsort, onopen, openText });
@@ -75,7 +75,7 @@ report.Table = class {
     const cells = this.columns.map((column) => {
       const text = column.text(entry);
       const bar = column.share ? { style: `--share:${(100 * column.share(entry)).toFixed(2)}%` } : {};
-      return element("td", { class: `${column.figure ? "figure" : ""}${column.share ? " share" : ""}`, title: column.figure ? null : text, ...bar }, text);
+      return element("td", { class: `${column.figure ? "figure" : ""}${column.share ? " share" : ""}`, title: column.full?.(entry), ...bar }, text);
     });
     return element("tr", {
       "aria-rowindex": index + 2,

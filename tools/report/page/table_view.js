@@ -23,7 +23,7 @@ report.views.table = {
 
   columns(data) {
     const { state } = report;
-    const about = report.about(data);
+    const about = data.meta.estimated ? " (about)" : "";
     const whole = (name) => report.chosen(data, state).weights[name].reduce((sum, value) => sum + value, 0);
     const sums = { bytes: whole("bytes"), count: whole("count") };
     const names = {
@@ -35,13 +35,13 @@ report.views.table = {
     }[state.table] ?? [];
     const figure = (name, key, title) => {
       const bytes = key.endsWith("bytes");
-      return { name, title, figure: true, value: (entry) => entry[key],
-        text: (entry) => (bytes ? about + report.bytes(entry[key]) : report.count(entry[key])),
+      return { name: name + about, title, figure: true, value: (entry) => entry[key],
+        text: (entry) => (bytes ? report.bytes(entry[key]) : report.count(entry[key])),
         share: bytes ? (entry) => (sums.bytes > 0 ? entry[key] / sums.bytes : 0) : null };
     };
     const own = [figure("Own", "own_bytes", "allocated by the frame itself, or by what is not shown below it"), figure("Own blocks", "own_count")];
     const total = [figure("Total", "total_bytes", "with all that it called"), figure("Total blocks", "total_count")];
-    const columns = names.map(([name, text]) => ({ name, text, value: text }));
+    const columns = names.map(([name, full]) => ({ name, full, text: (entry) => report.shortPath(full(entry)), value: full }));
     if (state.table === "stack") return [...columns, figure("Bytes", "own_bytes"), figure("Blocks", "own_count")];
     return [...columns, ...own, ...total];
   },
@@ -59,7 +59,7 @@ report.views.table = {
     const columns = this.columns(data);
     const names = columns.filter((column) => !column.figure);
     const expression = report.expression(state.filter);
-    const entries = expression ? all.filter((entry) => names.some((column) => expression.test(column.text(entry)))) : all;
+    const entries = expression ? all.filter((entry) => names.some((column) => expression.test(column.full(entry)))) : all;
     const largest = `${columns.findIndex((column) => column.figure)}d`;
     this.table = new report.Table({
       label: `Memory by ${state.table}`,
@@ -86,6 +86,14 @@ report.views.table = {
     if (names.every((name) => name === "sort" || name === "zoom" || name === "search" || name === "time" || name === "by")) return;
     this.update(data);
   },
+};
+
+// What a path adds to an installed package's name, else its last three parts; any other text as it is.
+report.shortPath = (path) => {
+  const installed = path.split(/\/(?:site|dist)-packages\//);
+  if (installed.length > 1) return installed[installed.length - 1];
+  const parts = path.split("/");
+  return path.startsWith("/") && parts.length > 4 ? `…/${parts.slice(-3).join("/")}` : path;
 };
 
 report.placeFile = (data, place, withLine) => {

@@ -19,9 +19,9 @@ report.views.processes = report.plainView("Processes", (data, place) => {
     place.append(report.sentence("No other process of the program was recorded."));
     return;
   }
-  place.append(element("h2", {}, "Recorded processes"), report.factsTable(data.processes, "processes"));
+  place.append(element("h2", {}, "Recorded processes"), report.factsTable(data.processes, ["processes"]));
   if (data.others?.length) {
-    place.append(element("h2", {}, "Other processes of the memory cgroup"), report.factsTable(data.others, "others"));
+    place.append(element("h2", {}, "Other processes of the memory cgroup"), report.factsTable(data.others, ["others"]));
   }
 });
 
@@ -30,7 +30,10 @@ report.views.environment = report.plainView("Environment", (data, place) => {
   if (data.meta.redacted) place.append(report.sentence("Left out for sharing: this report was made with --redact."));
   const known = data.environment && Object.keys(data.environment).length > 0 ? data.environment : null;
   if (!known && !data.meta.redacted) place.append(report.sentence("The recording has no environment: it was taken from a session, not from a bundle."));
-  if (known) place.append(report.facts(known));
+  if (known) {
+    const { schema_version: _, ...facts } = known;
+    place.append(report.facts(facts));
+  }
   if (data.modules.length > 0) {
     const columns = ["path", "build id"];
     place.append(report.behind(`${report.plural(data.modules.length, "module", "modules")}`, columns,
