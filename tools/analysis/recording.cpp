@@ -7,8 +7,10 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
 #include <new>
+#include <utility>
 
 #include "tools/error.h"
 #include "tools/text.h"
@@ -103,22 +105,33 @@ std::uint64_t at_least_zero(std::int64_t sum) {
 
 }  // namespace
 
-Recording::Recording(const std::filesystem::path& file) : path_(file), bytes_(nullptr, &std::free) {
+Recording::Recording(const std::filesystem::path& file) : path_(file) {
   const File source{file};
   // From calloc, zero is what was never touched: holes cost no memory.
-  bytes_.reset(static_cast<std::byte*>(std::calloc(source.bytes() + 1, 1)));
-  if (bytes_ == nullptr) throw std::bad_alloc{};
-  source.read_into(bytes_.get());
-  view_ = session::View{session::Bytes::contiguous(bytes_.get(), source.bytes())};
+  auto* const copy = static_cast<std::byte*>(std::calloc(source.bytes() + 1, 1));
+  if (copy == nullptr) throw std::bad_alloc{};
+  bytes_.reset(copy, &std::free);
+  source.read_into(copy);
+  look_at(source.bytes());
+}
+
+Recording::Recording(const std::filesystem::path& file, std::shared_ptr<const std::byte> mapped,
+                     std::uint64_t bytes)
+    : path_(file), bytes_(std::move(mapped)) {
+  look_at(bytes);
+}
+
+void Recording::look_at(std::uint64_t bytes) {
+  view_ = session::View{session::Bytes::contiguous(bytes_.get(), bytes)};
   if (view_.problem() != session::Problem::none) {
     throw Error{Exit::bad_input,
-                fmt::format("{} {}", printable(file.string()), problem_text(view_)),
+                fmt::format("{} {}", printable(path_.string()), problem_text(view_)),
                 problem_advice(view_.problem())};
   }
-  if (header().file_bytes > source.bytes()) {
+  if (header().file_bytes > bytes) {
     throw Error{Exit::bad_input,
-                fmt::format("{} is cut short: {} bytes of {}", printable(file.string()),
-                            count_text(source.bytes()), count_text(header().file_bytes)),
+                fmt::format("{} is cut short: {} bytes of {}", printable(path_.string()),
+                            count_text(bytes), count_text(header().file_bytes)),
                 problem_advice(session::Problem::damaged)};
   }
 }

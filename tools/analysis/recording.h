@@ -1,11 +1,12 @@
 // A recording in memory: a bundle's recording.oomrec, or the session of a process, alive or dead.
 //
-// The file is copied, so that one that is cut or changed under us costs nothing but its own sense;
+// The file is copied, so that one that is cut or changed under us costs nothing but its own sense
+// (the live view, which reads the same session again and again, maps it: tools/live/mapping.h);
 // it is at most kMaxSegments × kSegmentBytes long. Whatever is read through view() is checked
 // there.
 #pragma once
 
-#include <cstdlib>
+#include <cstddef>
 #include <filesystem>
 #include <memory>
 #include <optional>
@@ -49,6 +50,10 @@ class Recording {
   // A whole session that was made of the file `origin`.
   using Bytes = std::unique_ptr<std::byte, decltype(&std::free)>;
   Recording(const std::filesystem::path& origin, Bytes bytes, std::uint64_t count);
+  // Of a file that is mapped, and written on by its process: nothing is copied, and figures are
+  // those of the moment they are read. Throws as above.
+  Recording(const std::filesystem::path& file, std::shared_ptr<const std::byte> mapped,
+            std::uint64_t bytes);
 
   const session::View& view() const { return view_; }
   const session::Header& header() const { return view_.header(); }
@@ -80,8 +85,11 @@ class Recording {
   std::uint64_t held_bytes() const;  // live in all spaces that add up
 
  private:
+  void look_at(std::uint64_t bytes);  // throws Error where they are no session
+
   std::filesystem::path path_;
   Bytes bytes_;
+  std::shared_ptr<const std::byte> bytes_;
   session::View view_;
 };
 

@@ -95,12 +95,22 @@ StackId Stacks::without_interpreter(StackId stack) const {
   return entries_[stack].runs_python ? entries_[stack].without_interpreter : stack;
 }
 
+// A session that is written on has more nodes than when it was opened.
+bool Stacks::is_there(std::uint32_t node) {
+  if (node < known_.size()) return true;
+  const std::uint64_t nodes = recording_.view().count(session::TableId::nodes);
+  if (node >= nodes) return false;
+  of_node_.resize(nodes);
+  known_.resize(nodes);
+  return true;
+}
+
 StackId Stacks::of_node(std::uint32_t node) {
   // Outwards to a node that is known, then back in.
   unknown_.clear();
   session::Node entry{};
   StackId stack = 0;
-  while (node != 0 && node < known_.size()) {
+  while (node != 0 && is_there(node)) {
     if (known_[node]) {
       stack = of_node_[node];
       break;

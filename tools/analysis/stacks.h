@@ -23,7 +23,7 @@ class Stacks {
  public:
   Stacks(const Recording& recording, Places& places);
 
-  // The named stack of a node of the recording.
+  // The named stack of a node of the recording, also of one that came later.
   StackId of_node(std::uint32_t node);
 
   // The stack without native frames of the interpreter; itself where it runs no Python code.
@@ -47,6 +47,7 @@ class Stacks {
   // Beyond these a stack's callees are looked up by hash.
   static constexpr unsigned kListed = 16;
 
+  bool is_there(std::uint32_t node);
   StackId child(StackId parent, PlaceId place);
   StackId new_child(StackId parent, PlaceId place);
 

@@ -27,17 +27,6 @@ bool is_plumbing(const Place& place, const Places& places) {
          std::any_of(kFunctions.begin(), kFunctions.end(), begins(place.function));
 }
 
-// How well a place tells what its stack is about.
-enum class Telling : std::uint8_t { little, function, python_line, own_python_line };
-
-Telling telling_of(const Place& place, const Places& places) {
-  if (place.kind == Place::Kind::python) {
-    return bundle::is_programs_own(place.file) ? Telling::own_python_line : Telling::python_line;
-  }
-  const bool tells = !place.function.empty() && !is_plumbing(place, places);
-  return tells ? Telling::function : Telling::little;
-}
-
 // Of functions that the lanes have no place for.
 void add_device_apis(const Recording& recording, Statistics& statistics) {
   const session::View& view = recording.view();
@@ -81,6 +70,14 @@ void add_sizes_and_apis(const Recording& recording, Statistics& statistics) {
 }
 
 }  // namespace
+
+Telling telling_of(const Place& place, const Places& places) {
+  if (place.kind == Place::Kind::python) {
+    return bundle::is_programs_own(place.file) ? Telling::own_python_line : Telling::python_line;
+  }
+  const bool tells = !place.function.empty() && !is_plumbing(place, places);
+  return tells ? Telling::function : Telling::little;
+}
 
 std::vector<PlaceId> subjects_of(const Stacks& stacks, const Places& places) {
   std::vector<Telling> telling(places.size());

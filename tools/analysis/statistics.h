@@ -35,6 +35,10 @@ struct Statistics {
 
 Statistics statistics_of(const Recording& recording, Stacks& stacks, const Places& places);
 
+// How well a place tells what its stack is about.
+enum class Telling : std::uint8_t { little, function, python_line, own_python_line };
+Telling telling_of(const Place& place, const Places& places);
+
 // The place each stack is known by: the innermost Python line of the program's own, else the
 // innermost of all, else the innermost native function that is not the allocator's, the C or the
 // C++ library's, else the innermost place; 0 for an empty stack. By stack; those that are there
