@@ -17,6 +17,8 @@ int show_command(const Words& words);
 int stats_command(const Words& words);
 int tree_command(const Words& words);
 int export_command(const Words& words);
+int timeline_command(const Words& words);
+int top_command(const Words& words);
 int ls_command(const Words& words);
 int recover_command(const Words& words);
 int watch_command(const Words& words);
@@ -38,6 +40,8 @@ inline constexpr Command kCommands[] = {
     {"stats", stats_command, "totals, peak, largest functions, sizes, allocator functions"},
     {"tree", tree_command, "who holds the memory, by caller"},
     {"export", export_command, "a recording in the formats of other tools"},
+    {"timeline", timeline_command, "memory over time"},
+    {"top", top_command, "who holds the memory of a running process, live"},
     {"ls", ls_command, "the bundles of a directory"},
     {"recover", recover_command, "make bundles of the recordings of dead processes"},
     {"watch", watch_command, "make bundles of what dies, as a service"},

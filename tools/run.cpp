@@ -16,21 +16,28 @@
 #include "tools/launch/options.h"
 #include "tools/launch/process.h"
 #include "tools/launch/recorded.h"
+#include "tools/live_run/live_run.h"
 #include "tools/log.h"
+#include "tools/screen/screen.h"
 #include "tools/text.h"
 
 namespace oomrec::tools {
 
 namespace {
 
-// The program, in its cgroup where one was asked for.
+// The program, in its cgroup where one was asked for, and under the live view.
 Ended run_it(const RunOptions& options, const std::string& path, const Settings& settings,
-             const ProgramCgroup* cgroup, Watch* watch = nullptr) {
-  if (cgroup == nullptr) return run_program(path, options.program(), settings, watch);
+             const ProgramCgroup* cgroup, Watch* watch = nullptr, LiveRun* live = nullptr) {
+  AtStart at_start;
+  at_start.before_exec = [&] {
+    return (cgroup == nullptr || cgroup->enter()) && (live == nullptr || live->in_child());
+  };
+  if (live != nullptr) at_start.started = [live](pid_t program) { live->started(program); };
+  if (cgroup == nullptr) return run_program(path, options.program(), settings, watch, at_start);
   const Options& in_force = options.in_force();
   if (in_force.session_dir[0] != '\0') setenv("OOMREC_SESSION_DIR", in_force.session_dir, 1);
   const BrinkWatch brink{*cgroup, {std::filesystem::absolute(in_force.dump_dir)}, in_force.quiet};
-  return run_program(path, options.program(), settings, watch, [&] { return cgroup->enter(); });
+  return run_program(path, options.program(), settings, watch, at_start);
 }
 
 // Whatever goes wrong, the program goes on.
@@ -64,7 +71,13 @@ int run_command(const Words& words) {
   const std::uint64_t start_ns = realtime_now_ns();
   const auto look_at_gpus = [&] { tell_company_on_gpus(options.in_force(), start_ns); };
   watch.also(look_at_gpus);
-  const Ended ended = run_it(options, path, settings, group, &watch);
+  std::optional<LiveRun> live;
+  if (options.live() && !is_screen_possible())
+    remark("--live needs a terminal; the program runs without the view");
+  else if (options.live())
+    live.emplace();
+  const Ended ended = run_it(options, path, settings, group, &watch, live ? &*live : nullptr);
+  live.reset();
   look_at_gpus();
   const Watched watched = watch.ended(ended.wait_status);
   on_large_stack([&] {

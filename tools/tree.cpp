@@ -9,6 +9,7 @@
 #include "tools/print/notes.h"
 #include "tools/print/stack.h"
 #include "tools/text.h"
+#include "tools/tree_view/tree_view.h"
 
 namespace oomrec::tools {
 namespace {
@@ -17,6 +18,7 @@ constexpr const char* kExamples =
     "  oomrec tree                              from who allocated out to who called\n"
     "  oomrec tree --top-down --max-depth 8     from main inwards\n"
     "  oomrec tree --at peak --space heap       when the heap was largest\n"
+    "  oomrec tree -i                           to walk in: open, close, search\n"
     "  oomrec tree --json --min-percent 5\n";
 
 struct TreeOptions : ReadOptions {
@@ -26,6 +28,7 @@ struct TreeOptions : ReadOptions {
   std::string device;  // empty: all, and what is on none
   std::string at = "end";
   bool top_down = false;
+  bool interactive = false;
 };
 
 Json node_json(const TreeNode& node, const Places& places) {
@@ -47,11 +50,16 @@ class Page {
   Page(const TreeNode& root, const Source& source, const TreeOptions& options)
       : root_(root), source_(source), options_(options) {}
 
+  // "412.0 MiB in 12 blocks  all spaces, at the end, from …", after the size.
+  std::string title() const {
+    return fmt::format(" in {}  {}, at the {}{}", plural(root_.count, "block", "blocks"),
+                       what_text(), options_.at,
+                       options_.top_down ? ", from the outermost caller in"
+                                         : ", from who allocated out to the callers");
+  }
+
   void print() {
-    fmt::print("{} in {}  {}, at the {}{}\n", terminal_.paint(Colour::bold, size_text(root_.bytes)),
-               plural(root_.count, "block", "blocks"), what_text(), options_.at,
-               options_.top_down ? ", from the outermost caller in"
-                                 : ", from who allocated out to the callers");
+    fmt::print("{}{}\n", terminal_.paint(Colour::bold, size_text(root_.bytes)), title());
     print_children(root_, "");
     std::vector<std::string> notes = notes_of(source_);
     if (root_.bytes != 0) notes.emplace_back(kSharesNote);
@@ -141,6 +149,21 @@ std::vector<HolderFigures> holders_on(const Recording& recording, const std::str
                             : fmt::format("It knows {}.", fmt::join(there, ", "))};
 }
 
+void walk_in(TreeView view) {
+  if (!is_screen_possible()) {
+    throw Error{Exit::bad_input, "--interactive needs a terminal",
+                "Print the tree: leave --interactive out."};
+  }
+  Screen screen;
+  while (true) {
+    screen.draw(view.picture(terminal_size()));
+    constexpr int kUntilNextDraw_ms = 60'000;
+    const Key key = screen.key(kUntilNextDraw_ms);
+    if (key == Key::suspend) screen.suspend();
+    if (key == Key::end_of_input || !view.key(key)) return;
+  }
+}
+
 }  // namespace
 
 int tree_command(const Words& words) {
@@ -163,6 +186,8 @@ int tree_command(const Words& words) {
   arguments.choice("--at", "WHEN", options.at, {"peak", "end"},
                    "what was held when the space was largest, or last");
   arguments.flag("--top-down", options.top_down, "from the outermost caller inwards");
+  arguments.flag("-i,--interactive", options.interactive,
+                 "walk in the tree: branches open and close, and are searched");
   if (!arguments.parse(words)) return code(Exit::shown);
 
   if (!options.device.empty() && options.at == "peak") {
@@ -193,6 +218,9 @@ int tree_command(const Words& words) {
                 {"device", text_or_null(options.device)},
                 {"at", options.at},
                 {"root", node_json(root, *source.places)}});
+  } else if (options.interactive) {
+    walk_in(TreeView{size_text(root.bytes) + Page{root, source, options}.title(), root,
+                     *source.places});
   } else {
     Page{root, source, options}.print();
   }

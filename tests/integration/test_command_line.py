@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 COMMANDS = [
-    "run", "show", "stats", "tree", "export", "ls", "recover", "watch", "dump", "info", "simulate", "stress",
+    "run", "show", "stats", "tree", "timeline", "top", "export", "ls", "recover", "watch", "dump", "info", "simulate", "stress",
     "completion",
 ]  # fmt: skip
 SOURCE = Path(__file__).resolve().parents[2]

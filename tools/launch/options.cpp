@@ -20,6 +20,7 @@ constexpr const char* kExamples =
     "  oomrec run --limit-gpu 20G -- python train.py  the same of a GPU's memory; 4G@1: of cuda:1\n"
     "  oomrec run --mode exact -- ./server            every event, not a sample\n"
     "  oomrec run --dump-dir /var/oom/%h -- ./server  where bundles go\n"
+    "  oomrec run --live -- python train.py           who holds the memory, while it runs\n"
     "\n"
     "Sizes are a number with K, M, G or T: powers of 1024. Each option has a variable: --limit-as "
     "is\n"
@@ -148,6 +149,8 @@ bool RunOptions::parse(const std::vector<std::string>& words) {
   arguments.option("--cgroup", "SIZE", cgroup,
                    "run in a memory cgroup of this size: at its limit the program stands still, a "
                    "bundle is written from outside, and then the kernel decides");
+  arguments.flag("--live", live_,
+                 "show what it holds while it runs, as `oomrec top` does, above what it prints");
   arguments.rest("PROGRAM", program_, "the program and its arguments, after `--`");
   if (!arguments.parse(words, Exit::run_failed)) return false;
 

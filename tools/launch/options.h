@@ -34,6 +34,7 @@ class RunOptions {
   const std::vector<std::string>& program() const { return program_; }
   const Options& in_force() const { return in_force_; }         // as the library will read them
   std::uint64_t cgroup_bytes() const { return cgroup_bytes_; }  // --cgroup; 0: none
+  bool live() const { return live_; }
 
  private:
   void read();
@@ -43,6 +44,7 @@ class RunOptions {
   std::vector<std::string> environment_;  // that in_force_ points into
   Options in_force_;
   std::uint64_t cgroup_bytes_ = 0;
+  bool live_ = false;
 };
 
 // Says on stderr which OOMREC_* variables of the environment nobody reads: mistyped ones.

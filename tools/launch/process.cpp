@@ -157,8 +157,7 @@ std::string find_program(const std::string& name) {
 }
 
 Ended run_program(const std::string& path, const std::vector<std::string>& words,
-                  const Settings& settings, Watch* watch,
-                  const std::function<bool()>& before_exec) {
+                  const Settings& settings, Watch* watch, const AtStart& at_start) {
   std::vector<char*> arguments;
   arguments.reserve(words.size() + 1);
   for (const std::string& word : words) arguments.push_back(const_cast<char*>(word.c_str()));
@@ -174,13 +173,14 @@ Ended run_program(const std::string& path, const std::vector<std::string>& words
   if (child == 0) {
     for (const auto& [name, value] : settings) setenv(name.c_str(), value.c_str(), 1);
     signals.restore();
-    if (before_exec && !before_exec()) pipe.fail_in_child(errno);
+    if (at_start.before_exec && !at_start.before_exec()) pipe.fail_in_child(errno);
     execv(path.c_str(), arguments.data());
     pipe.fail_in_child(errno);
   }
 
   if (watch != nullptr) watch->started(child);
   const int error = pipe.error_of_child();
+  if (error == 0 && at_start.started) at_start.started(child);
   while (true) {
     int status = 0;
     const pid_t ended = waitpid(-1, &status, WNOHANG);

@@ -27,12 +27,16 @@ struct Ended {
   int wait_status;
 };
 
-// `watch`: is kept informed, and looks twice a second while the program runs; may be null.
-// `before_exec` runs in the child; false with errno: it does not start. Throws Error when the
-// program could not be started.
+// What else is done when a program starts; each may be empty.
+struct AtStart {
+  std::function<bool()> before_exec;   // in the child; false with errno: it does not start
+  std::function<void(pid_t)> started;  // here, once the child is there
+};
+
+// `watch`: is kept informed, and looks twice a second while the program runs; may be null. Throws
+// Error when the program could not be started.
 Ended run_program(const std::string& path, const std::vector<std::string>& words,
-                  const Settings& settings, Watch* watch = nullptr,
-                  const std::function<bool()>& before_exec = {});
+                  const Settings& settings, Watch* watch = nullptr, const AtStart& at_start = {});
 
 // The exit code of `oomrec run`: the program's own, or 128 + N for signal N.
 int exit_code_of(int wait_status);

@@ -24,12 +24,6 @@ namespace {
 constexpr int kBetweenLooks_ms = 200;  // at the terminal's size
 constexpr int kEscape_ms = 25;         // after Esc: is it a key's sequence?
 
-Size terminal_size() {
-  struct winsize size {};
-  const bool known = ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col != 0;
-  return known ? Size{size.ws_col, size.ws_row} : Size{};
-}
-
 struct Attribute {
   attr_t attributes;
   short pair;
@@ -86,6 +80,12 @@ struct Screen::State {
   bool coloured = false;
 };
 
+Size terminal_size() {
+  struct winsize size {};
+  const bool known = ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col != 0;
+  return known ? Size{size.ws_col, size.ws_row} : Size{};
+}
+
 bool is_screen_possible() {
   const char* const term = std::getenv("TERM");
   return isatty(STDIN_FILENO) == 1 && isatty(STDOUT_FILENO) == 1 && term != nullptr &&
@@ -124,8 +124,6 @@ Screen::~Screen() {
   endwin();
   delscreen(state_->screen);
 }
-
-Size Screen::size() const { return terminal_size(); }
 
 bool Screen::utf8() const { return terminal_speaks_utf8(); }
 

@@ -19,7 +19,7 @@ enum class Key : char32_t {
   tab = '\t',
   backspace = 0x7f,
   interrupt = 3,  // Ctrl-C
-  end_of_input = 4,
+  suspend = 26,   // Ctrl-Z
   // Beyond all characters.
   up = 0x110000,
   down,
@@ -31,11 +31,14 @@ enum class Key : char32_t {
   end,
   back_tab,
   resized,
+  end_of_input,  // the terminal is gone
 };
 constexpr char32_t character(Key key) { return static_cast<char32_t>(key); }
 
 // Whether stdin and stdout are a terminal that a screen can be had on.
 bool is_screen_possible();
+
+Size terminal_size();  // of stdout, now; 80 × 24 where it is none
 
 class Screen {
  public:
@@ -45,7 +48,6 @@ class Screen {
   Screen(const Screen&) = delete;
   Screen& operator=(const Screen&) = delete;
 
-  Size size() const;  // of the terminal, now
   bool utf8() const;
 
   // Only what differs from before is sent. Lines beyond the size are left out.

@@ -1,0 +1,226 @@
+// What the terminal views are made of, without a terminal: text by columns, charts, lists, the pane
+// of a program's output, a tree to walk in.
+#define DOCTEST_CONFIG_IMPLEMENT_WITH_MAIN
+#include <doctest/doctest.h>
+
+#include "tests/unit/tools/recording_image.h"
+#include "tools/live_run/text_pane.h"
+#include "tools/plot/canvas.h"
+#include "tools/plot/chart.h"
+#include "tools/screen/chooser.h"
+#include "tools/screen/columns.h"
+#include "tools/screen/prompt.h"
+#include "tools/tree_view/tree_view.h"
+
+using namespace oomrec;
+using namespace oomrec::tools;
+using oomrec::tests::RecordingImage;
+
+namespace {
+
+constexpr std::uint64_t kSecond = 1'000'000'000;
+
+Key letter(char32_t character) { return static_cast<Key>(character); }
+
+std::vector<std::string> texts(const Picture& picture) {
+  std::vector<std::string> lines;
+  for (const Line& line : picture) lines.push_back(line.text());
+  return lines;
+}
+
+std::vector<std::string> shown(TextPane& pane, std::string_view bytes, std::size_t most = 10) {
+  pane.print(bytes);
+  return texts(pane.lines(most));
+}
+
+bool has(const Picture& picture, std::string_view words) {
+  for (const Line& line : picture)
+    if (line.text().find(words) != std::string::npos) return true;
+  return false;
+}
+
+void type(TreeView& view, std::u32string_view text) {
+  for (const char32_t character : text) view.key(letter(character));
+  view.key(Key::enter);
+}
+
+using Texts = std::vector<std::string>;
+
+}  // namespace
+
+TEST_CASE("text is measured and cut by the columns a terminal gives it") {
+  REQUIRE(setlocale(LC_CTYPE, "C.UTF-8") != nullptr);
+  CHECK(columns_of("heap") == 4);
+  CHECK(columns_of("日本") == 4);
+  CHECK(cut("日本語", 5) == "日本…");
+  CHECK(cut("日本語", 4) == "日…");
+  CHECK(cut("heap", 4) == "heap");
+  CHECK(cut("heap", 0).empty());
+  CHECK(fitted("日本語", 6) == "日本語");
+  CHECK(fitted("ab", 4) == "ab  ");
+  CHECK(in_ascii("a ← b … 日") == "a < b ~ ?");
+}
+
+TEST_CASE("a picture becomes text without colours or blanks at the ends of lines") {
+  Picture picture{Line{"one"}, Line{}, Line{"a title", Colour::red, true}};
+  picture[0].blanks_to(6).add("two  ", Colour::yellow);
+  CHECK(as_text(picture, Terminal{}, 80, true) == "one   two\n\na title\n");
+  CHECK(as_text(picture, Terminal{}, 5, true) == "one\n\na ti…\n");
+  CHECK(as_text(picture, Terminal{}, 5, false) == "one\n\na ti~\n");
+}
+
+TEST_CASE("a list keeps what is chosen on the screen") {
+  std::vector<Line> lines;
+  for (int i = 0; i < 50; ++i) lines.emplace_back("line " + std::to_string(i));
+  Chooser chooser{"which", lines};
+  const Size size{40, 12};  // ten lines
+  for (int i = 0; i < 15; ++i) CHECK(chooser.key(Key::down, size) == Chooser::Answer::open);
+  CHECK(has(chooser.picture(size), "line 15"));
+  CHECK_FALSE(has(chooser.picture(size), "line 5"));
+  chooser.key(Key::end, size);
+  CHECK(chooser.chosen() == 49);
+  chooser.key(Key::page_up, size);
+  CHECK(chooser.chosen() == 39);
+  CHECK(chooser.key(Key::enter, size) == Chooser::Answer::chosen);
+  CHECK(chooser.key(Key::escape, size) == Chooser::Answer::left);
+  CHECK(chooser.picture({40, 3}).size() == 3);
+}
+
+TEST_CASE("a prompt takes characters of any width, and gives them back") {
+  Prompt prompt;
+  for (const char32_t typed : {U'a', U'é', U'日'}) prompt.key(letter(typed));
+  CHECK(prompt.text() == "aé日");
+  prompt.key(Key::backspace);
+  CHECK(prompt.text() == "aé");
+  prompt.key(Key::up);
+  CHECK(prompt.text() == "aé");
+  CHECK(prompt.key(Key::enter) == Prompt::Answer::done);
+  CHECK(holds("make_Batch", "BATCH"));
+  CHECK_FALSE(holds("make", "makes"));
+}
+
+TEST_CASE("dots are where they were asked for, in Unicode and in ASCII") {
+  Canvas braille{2, 1, true};
+  braille.dot(0, 0, Colour::plain);
+  braille.dot(3, 3, Colour::plain);
+  braille.dot(4, 0, Colour::plain);  // outside
+  CHECK(braille.lines()[0].text() == "⡀⠈");
+  Canvas ascii{3, 1, false};
+  ascii.dot(0, 0, Colour::plain);
+  ascii.dot(1, 1, Colour::plain);
+  ascii.stroke(2, 0, 1, Colour::plain);
+  CHECK(ascii.lines()[0].text() == ".':");
+}
+
+TEST_CASE("a chart shows a rise, a peak between two columns, and the limit it comes near") {
+  Chart chart;
+  chart.end_ns = 1000 * kSecond;
+  Curve live{"live", Colour::plain, false, {{0, 0}, {500 * kSecond, 0}}};
+  SUBCASE("of a step the later half is high") {
+    live.points.emplace_back(501 * kSecond, 800);
+    live.points.emplace_back(1000 * kSecond, 800);
+    chart.curves = {live};
+    const Texts lines = texts(lines_of(chart, {52, 4}, false));
+    REQUIRE(lines.size() == 5);  // and the axis of time
+    CHECK(lines[0].substr(12, 18) == std::string(18, ' '));
+    CHECK(lines[0].substr(34, 18).find(' ') == std::string::npos);
+    CHECK(lines[3].substr(13, 18).find(' ') == std::string::npos);
+    CHECK(lines[3].substr(34, 18) == std::string(18, ' '));
+    CHECK(lines[4].find("16:40") != std::string::npos);
+  }
+  SUBCASE("a peak that lasted an instant is there") {
+    live.points.emplace_back(501 * kSecond, 800);
+    live.points.emplace_back(501 * kSecond + 1, 0);
+    live.points.emplace_back(1000 * kSecond, 0);
+    chart.curves = {live};
+    const std::string top = lines_of(chart, {52, 4}, false)[0].text().substr(12);
+    CHECK(top.find_first_not_of(' ') != std::string::npos);
+  }
+  SUBCASE("a limit is drawn where it is near, and told in words where it is not") {
+    live.points.emplace_back(600 * kSecond, 800);
+    chart.curves = {live};
+    chart.limits = {{"--limit", 1000}, {"RAM", 100'000}};
+    const Texts lines = texts(lines_of(chart, {52, 4}, false));
+    CHECK(lines[0].find("--limit") != std::string::npos);
+    for (const std::string& line : lines) CHECK(line.find("RAM") == std::string::npos);
+    CHECK(legend_of(chart).text().find("RAM 97.7 KiB") != std::string::npos);
+  }
+  CHECK(clock_text(3723 * kSecond) == "1:02:03");
+}
+
+TEST_CASE("the pane shows what a progress bar leaves, and no commands") {
+  TextPane pane;
+  CHECK(shown(pane, "one\r\ntwo\r\n") == Texts{"one", "two"});
+  CHECK(shown(pane, " 10 %\r 20 %\r") == Texts{"one", "two", " 20 %"});
+  CHECK(shown(pane, "\x1b[Kdone\b\b\b\bDONE\r\n") == Texts{"one", "two", "DONE"});
+  CHECK(shown(pane, "\x1b[2AT\x1b[31mW\x1b[0m") == Texts{"one", "TWo", "DONE"});
+  CHECK(shown(pane, "\x1b]0;title\a\x1bPq\x1b\\\x1b[?25l\x1b[6n") == Texts{"one", "TWo", "DONE"});
+  CHECK(shown(pane, "\x1b[2J!", 1) == Texts{"!"});
+}
+
+TEST_CASE("the pane puts characters together that come in pieces, and no others") {
+  TextPane pane;
+  pane.print("\xe6\x97");
+  CHECK(shown(pane, "\xa5|") == Texts{"日|"});
+  CHECK(shown(pane, "\r\xc3(") == Texts{"\xef\xbf\xbd("});
+  CHECK(shown(pane, "\r\n\xc2\x9b[0m\xff") == Texts{"\xef\xbf\xbd(", "\xef\xbf\xbd[0m\xef\xbf\xbd"});
+}
+
+TEST_CASE("the pane is bounded whatever is printed") {
+  TextPane pane;
+  for (int i = 0; i < 5000; ++i) pane.print("line\n\x1b[9999C\x1b[9999B");
+  pane.print(std::string(100'000, 'x'));
+  pane.print("\x1b[" + std::string(100'000, '1') + "m");
+  const Picture lines = pane.lines(100'000);
+  CHECK(lines.size() <= 500);
+  for (const Line& line : lines) CHECK(line.text().size() <= 1000);
+}
+
+TEST_CASE("branches of a tree open, close and are found") {
+  RecordingImage image;
+  const std::uint64_t main = image.python("/home/me/train.py", "main", 1);
+  const std::uint64_t load = image.python("/home/me/train.py", "load", 2);
+  const std::uint64_t parse = image.python("/home/me/train.py", "parse", 3);
+  const std::uint64_t keep = image.python("/home/me/train.py", "keep", 4);
+  image.holder(image.stack({main, load, parse}), Space::heap, 3000, 0, 3000);
+  image.holder(image.stack({main, load}), Space::heap, 500, 0, 500);
+  image.holder(image.stack({main, keep}), Space::heap, 1000, 0, 1000);
+  const Recording recording{image.path()};
+  Places places{recording, {}};
+  Stacks stacks{recording, places};
+  TreeBounds bounds;
+  bounds.top_down = true;
+  const TreeNode root =
+      call_tree(merged(recording.holders(), stacks, At::end), stacks, places, bounds);
+  TreeView view{"a tree", root, places};
+  const Size size{100, 10};
+
+  CHECK(has(view.picture(size), "▸ /home/me/train.py:1 main"));
+  CHECK_FALSE(has(view.picture(size), "load"));
+  SUBCASE("one level at a time") {
+    view.key(Key::right);
+    CHECK(has(view.picture(size), "▸ /home/me/train.py:2 load"));
+    CHECK_FALSE(has(view.picture(size), "parse"));
+    view.key(Key::down);
+    view.key(Key::left);  // to the caller
+    view.key(Key::left);
+    CHECK_FALSE(has(view.picture(size), "load"));
+  }
+  SUBCASE("all below") {
+    view.key(letter(U'*'));
+    CHECK(has(view.picture(size), "parse"));
+    CHECK(has(view.picture(size), "keep"));
+  }
+  SUBCASE("searched, from top to bottom and around") {
+    type(view, U"/PARSE");
+    Picture picture = view.picture(size);
+    REQUIRE(has(picture, "parse"));
+    CHECK(picture[3].reversed);
+    view.key(letter(U'n'));
+    CHECK(view.picture(size)[3].reversed);
+    type(view, U"/z");
+    CHECK(has(view.picture(size), "\"z\" is nowhere in it"));
+  }
+  CHECK(view.picture({30, 3}).size() == 3);
+  CHECK_FALSE(view.key(letter(U'q')));
+}

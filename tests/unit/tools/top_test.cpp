@@ -1,0 +1,155 @@
+// The live view's figures: a session that is written on, and its rows.
+#define DOCTEST_CONFIG_IMPLEMENT_WITH_MAIN
+#include <doctest/doctest.h>
+#include <unistd.h>
+
+#include <fstream>
+
+#include "tests/unit/tools/recording_image.h"
+#include "tools/live/mapping.h"
+#include "tools/print/stack.h"
+#include "tools/top/row_text.h"
+#include "tools/top/table.h"
+
+using namespace oomrec;
+using namespace oomrec::tools;
+using oomrec::tests::RecordingImage;
+using oomrec::tests::ScratchDirectory;
+
+namespace {
+
+constexpr std::uint64_t kSecond = 1'000'000'000;
+
+// main calls load, which calls itself and then numpy; and keep, in another file.
+struct Live {
+  RecordingImage image;
+  const std::uint64_t main = image.python("/app/train.py", "main", 1);
+  const std::uint64_t load = image.python("/app/load.py", "load", 2);
+  const std::uint64_t ones = image.python("/v/site-packages/numpy/n.py", "ones", 3);
+  const std::uint64_t keep = image.python("/app/train.py", "keep", 4);
+  const std::uint64_t pinned = image.python("/app/train.py", "pin", 5);
+  MappedFile mapped;
+  std::unique_ptr<Recording> recording;
+  std::unique_ptr<Places> places;
+  std::unique_ptr<Stacks> stacks;
+  std::unique_ptr<Table> table;
+  HoldersNow holders;
+  std::uint64_t now_ns = kSecond;
+
+  Live() {
+    image.holder(image.stack({main, load, load, ones}), Space::heap, 3000, 0, 3000);
+    image.holder(image.stack({main, keep}), Space::map, 1000, 0, 1000);
+    image.holder(image.stack({main, pinned}), Space::torch, 700, 0, 700);
+    mapped = map_file(image.path());
+    REQUIRE(mapped.bytes != nullptr);
+    recording = std::make_unique<Recording>(image.path(), mapped.bytes, mapped.size);
+    places = std::make_unique<Places>(*recording, StoredSymbols{});
+    stacks = std::make_unique<Stacks>(*recording, *places);
+    table = std::make_unique<Table>(*stacks, *places);
+    look();
+  }
+
+  void look() {
+    holders.refresh(*recording, now_ns);
+    now_ns += kSecond;
+  }
+
+  // Rows in words, with a figure of each: "load  load.py 3000".
+  std::vector<std::string> rows(const Choice& choice, std::uint64_t Row::*figure = &Row::own) {
+    std::vector<std::string> texts;
+    for (const Row& row : table->rows(holders, choice, 100).rows)
+      texts.push_back(row_text(row, choice.by, *table) + " " + std::to_string(row.*figure));
+    return texts;
+  }
+};
+
+using Texts = std::vector<std::string>;
+
+}  // namespace
+
+TEST_CASE("rows by stack, by function and by file") {
+  Live live;
+  CHECK(live.rows({}) == Texts{"/app/load.py:2 load ← /app/load.py:2 load ← /app/train.py:1 main 3000",
+                               "/app/train.py:4 keep ← /app/train.py:1 main 1000"});
+  CHECK(live.rows({By::function}) ==
+        Texts{"load  load.py 3000", "keep  train.py 1000", "main  train.py 0", "ones  n.py 0"});
+  CHECK(live.rows({By::file}) ==
+        Texts{"/app/load.py 3000", "/app/train.py 1000", "/v/site-packages/numpy/n.py 0"});
+}
+
+TEST_CASE("a total counts a stack once, however often it runs through a function") {
+  Live live;
+  CHECK(live.rows({By::function, SortBy::total}, &Row::total) ==
+        Texts{"main  train.py 4000", "load  load.py 3000", "ones  n.py 3000", "keep  train.py 1000"});
+  CHECK(live.rows({By::file, SortBy::total}, &Row::total)[0] == "/app/train.py 4000");
+}
+
+TEST_CASE("what counts is chosen: a space, a search, frames") {
+  Live live;
+  Choice choice{By::function};
+  choice.space = Space::torch;
+  CHECK(live.rows(choice) == Texts{"pin  train.py 700", "main  train.py 0"});
+  choice = {By::stack};
+  choice.search = "NUMPY";
+  CHECK(live.rows(choice).size() == 1);
+  CHECK(live.table->rows(live.holders, choice, 100).held == 4000);
+  choice = {By::file};
+  choice.search = "train";
+  CHECK(live.rows(choice) == Texts{"/app/train.py 1000"});
+  choice = {By::function, SortBy::own, Frames::native};
+  CHECK(live.rows(choice) == Texts{"[no stack was recorded] 4000"});
+}
+
+TEST_CASE("a session that goes on: what is new, what grew, and how fast") {
+  Live live;
+  live.rows({By::function});  // stacks have their names
+  live.image.session().holders.at(1).live_bytes = 3000 + 8'000'000;
+  const std::uint64_t later = live.image.python("/app/late.py", "later", 6);
+  live.image.holder(live.image.stack({live.main, later}), Space::heap, 500, 0, 500);
+  live.look();
+  CHECK(live.rows({By::function}) == Texts{"load  load.py 8003000", "keep  train.py 1000",
+                                           "later  late.py 500", "main  train.py 0",
+                                           "ones  n.py 0"});
+  const auto growth = [&] {
+    return live.table->rows(live.holders, {By::function, SortBy::growth}, 1).rows[0].growth;
+  };
+  const double at_first = growth();
+  CHECK(at_first > 1'000'000);
+  CHECK(at_first < 8'000'000);
+  for (int i = 0; i < 60; ++i) live.look();
+  CHECK(growth() == 0);
+}
+
+TEST_CASE("only as many rows as are asked for, the largest of all") {
+  Live live;
+  for (std::uint64_t i = 1; i <= 1000; ++i)
+    live.image.holder(live.image.stack({live.image.python("/app/many.py", "f", 100)}), Space::heap,
+                      10 + i * 7 % 1000, 0, 0);
+  live.image.holder(live.image.stack({live.image.python("/app/many.py", "g", 7)}), Space::heap,
+                    5000, 0, 0);
+  live.look();
+  const Rows rows = live.table->rows(live.holders, {}, 2);
+  REQUIRE(rows.rows.size() == 2);
+  CHECK(rows.there == 4);
+  CHECK(rows.rows[1].own == 5000);
+}
+
+TEST_CASE("growth in words") {
+  CHECK(growth_text(0).empty());
+  CHECK(growth_text(1536) == "+1.5 KiB/s");
+  CHECK(growth_text(-300) == "-300 B/s");
+}
+
+TEST_CASE("a file that is cut while it is mapped reads as zeroes") {
+  const ScratchDirectory directory;
+  const std::string path = directory.path() + "/cut";
+  std::ofstream{path} << std::string(3 * 4096, 'x');
+  const MappedFile mapped = map_file(path);
+  REQUIRE(mapped.bytes != nullptr);
+  CHECK(mapped.size == 3 * 4096);
+  REQUIRE(truncate(path.c_str(), 4096) == 0);
+  CHECK(mapped.bytes.get()[100] == std::byte{'x'});
+  CHECK(mapped.bytes.get()[2 * 4096] == std::byte{0});
+  CHECK(map_file(directory.path()).bytes == nullptr);
+  CHECK(map_file("/nowhere").bytes == nullptr);
+}

@@ -1,0 +1,87 @@
+#include "tools/live/session.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cstring>
+#include <fstream>
+
+#include "recorder/system/files.h"
+#include "tools/deaths/ending.h"
+
+namespace oomrec::tools {
+namespace {
+
+constexpr std::size_t kMostMoments = 4096;  // from then on the older half is thinned
+
+std::uint64_t rss_bytes(pid_t pid) {
+  std::ifstream statm{fmt::format("/proc/{}/statm", pid)};
+  std::uint64_t pages = 0;
+  std::uint64_t resident = 0;
+  statm >> pages >> resident;
+  return statm ? resident * static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE)) : 0;
+}
+
+}  // namespace
+
+LiveSession::LiveSession(LiveProcess process, std::shared_ptr<const CacheDirectory> cache)
+    : process_(std::move(process)),
+      places_(*process_.recording, StoredSymbols{}, std::move(cache)),
+      stacks_(*process_.recording, places_),
+      timeline_(timeline_of(*process_.recording)) {
+  look();
+}
+
+bool LiveSession::look() {
+  if (ended_) return false;
+  ended_ = session::life_of(recording().view()) == session::Life::dead;
+  add_moment();
+  return !ended_;
+}
+
+void LiveSession::add_moment() {
+  Timeline now = timeline_of(recording());
+  timeline_.marks = std::move(now.marks);
+  timeline_.refusals = std::move(now.refusals);
+  timeline_.limits = std::move(now.limits);
+  Moment& moment = now.moments.back();
+  if (!ended_) {
+    moment.time_ns = system::monotonic_ns();
+    if (const std::uint64_t rss = rss_bytes(process_.pid)) moment.rss_bytes = rss;
+  }
+  std::vector<Moment>& moments = timeline_.moments;
+  if (moment.time_ns >= moments.back().time_ns) moments.push_back(std::move(moment));
+  if (moments.size() <= kMostMoments) return;
+  std::size_t kept = 0;
+  for (std::size_t i = 0; i < moments.size(); ++i)
+    if (i >= kMostMoments / 2 || i % 2 == 0) moments[kept++] = std::move(moments[i]);
+  moments.resize(kept);
+}
+
+std::uint64_t LiveSession::elapsed_ns() const {
+  const std::uint64_t start = recording().header().start_monotonic_ns;
+  const std::uint64_t last = timeline_.moments.back().time_ns;
+  return last > start ? last - start : 0;
+}
+
+bool LiveSession::replaced() const {
+  return ended_ && recording().header().state == static_cast<std::uint32_t>(session::State::replaced);
+}
+
+std::string LiveSession::ending() const {
+  if (replaced()) return "became another program (exec)";
+  const Ending ending = ending_of(recording().view(), {});
+  switch (ending.outcome) {
+    case OutcomeKind::recovered:
+    case OutcomeKind::exited:
+      return fmt::format("exited with code {}", ending.value);
+    case OutcomeKind::signal:
+      return fmt::format("was ended by signal {} ({})", ending.value, strsignal(ending.value));
+    case OutcomeKind::oom_killed:
+      return "was killed by the kernel for lack of memory";
+    default:
+      return "was killed, nobody saw by whom";
+  }
+}
+
+}  // namespace oomrec::tools

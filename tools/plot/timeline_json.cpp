@@ -1,0 +1,79 @@
+#include "tools/plot/timeline_json.h"
+
+#include "tools/analysis/devices.h"
+#include "tools/text.h"
+
+namespace oomrec::tools {
+namespace {
+
+// Seconds since 1970, as in events.json.
+double timestamp_of(std::uint64_t time_ns, const Recording& recording) {
+  return static_cast<double>(recording.realtime_of(time_ns) / 1'000'000) / 1000;
+}
+
+Json device_json(const DeviceMoment& device, const Recording& recording) {
+  const bool asked = device.total_bytes != 0;
+  return {
+      {"device", device_label(recording, device.device)},
+      {"counted_bytes", device.counted_bytes},
+      {"used_bytes", asked ? Json(device.used_bytes) : Json(nullptr)},
+      {"total_bytes", asked ? Json(device.total_bytes) : Json(nullptr)},
+      {"torch_allocated_bytes", device.torch_allocated_bytes},
+      {"torch_reserved_bytes", device.torch_reserved_bytes},
+  };
+}
+
+}  // namespace
+
+Json moment_json(const Moment& moment, const Recording& recording) {
+  Json live = Json::object();
+  for (std::size_t i = 0; i < kSpaceCount; ++i)
+    live[std::string{name_of(static_cast<Space>(i))}] = moment.live_bytes[i];
+  Json devices = Json::array();
+  for (const DeviceMoment& device : moment.devices)
+    devices.push_back(device_json(device, recording));
+  return {
+      {"timestamp", timestamp_of(moment.time_ns, recording)},
+      {"rss_bytes", moment.rss_bytes != 0 ? Json(moment.rss_bytes) : Json(nullptr)},
+      {"live_bytes", live},
+      {"devices", devices},
+  };
+}
+
+Json limits_json(const Timeline& timeline, const Recording& recording) {
+  Json limits = Json::array();
+  for (const LimitLine& limit : timeline.limits) {
+    limits.push_back({{"name", limit.name},
+                      {"bytes", limit.bytes},
+                      {"device", text_or_null(device_label(recording, limit.device))}});
+  }
+  return limits;
+}
+
+Json timeline_json(const Timeline& timeline, const Recording& recording) {
+  Json moments = Json::array();
+  for (const Moment& moment : timeline.moments) moments.push_back(moment_json(moment, recording));
+  Json marks = Json::array();
+  for (const TimeMark& mark : timeline.marks) {
+    marks.push_back({{"timestamp", timestamp_of(mark.time_ns, recording)}, {"text", mark.text}});
+  }
+  Json refusals = Json::array();
+  session::Failure failure{};
+  for (const RefusalMoment& refusal : timeline.refusals) {
+    if (!recording.view().read(session::TableId::failures, refusal.failure, failure)) continue;
+    refusals.push_back({{"timestamp", timestamp_of(refusal.time_ns, recording)},
+                        {"api", name_of(static_cast<Api>(failure.api))},
+                        {"bytes", failure.bytes}});
+  }
+  return {
+      {"schema_version", 1},
+      {"start_timestamp",
+       timestamp_of(recording.header().start_monotonic_ns, recording)},
+      {"moments", moments},
+      {"marks", marks},
+      {"refusals", refusals},
+      {"limits", limits_json(timeline, recording)},
+  };
+}
+
+}  // namespace oomrec::tools

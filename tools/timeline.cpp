@@ -1,0 +1,153 @@
+// `oomrec timeline`: memory over time, drawn in the terminal.
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <memory>
+
+#include "tools/analysis/devices.h"
+#include "tools/arguments.h"
+#include "tools/bundles/source.h"
+#include "tools/commands.h"
+#include "tools/live/session.h"
+#include "tools/plot/timeline_chart.h"
+#include "tools/plot/timeline_json.h"
+#include "tools/screen/columns.h"
+#include "tools/screen/screen.h"
+#include "tools/text.h"
+
+namespace oomrec::tools {
+namespace {
+
+constexpr const char* kExamples =
+    "  oomrec timeline                   the newest bundle\n"
+    "  oomrec timeline 4711              a recorded process that runs, so far\n"
+    "  oomrec timeline --ascii > memory.txt\n"
+    "  oomrec timeline --json | jq '.moments[-1].rss_bytes'\n";
+
+constexpr std::size_t kMostEvents = 20;  // lines of each kind
+constexpr unsigned kRows = 16;
+constexpr std::size_t kLeastColumns = 40;
+
+class Page {
+ public:
+  Page(const Timeline& timeline, const Recording& recording, Size size, bool utf8)
+      : timeline_(timeline), recording_(recording), size_(size), utf8_(utf8) {}
+
+  Picture picture() {
+    add_heading("memory of the process");
+    add(host_chart(timeline_, recording_));
+    for (const std::uint32_t device : devices_in(timeline_)) {
+      picture_.emplace_back();
+      add_heading(device_label(recording_, device));
+      add(device_chart(timeline_, recording_, device));
+    }
+    add_refusals();
+    add_marks();
+    return std::move(picture_);
+  }
+
+ private:
+  void add_heading(const std::string& text) { picture_.emplace_back(text, Colour::bold); }
+
+  void add(const Chart& chart) {
+    for (Line& line : lines_of(chart, size_, utf8_)) picture_.push_back(std::move(line));
+    picture_.push_back(legend_of(chart));
+  }
+
+  std::string when(std::uint64_t time_ns) const {
+    const std::uint64_t start = recording_.header().start_monotonic_ns;
+    return fmt::format("{:>9}  {}", clock_text(time_ns > start ? time_ns - start : 0),
+                       time_text(recording_.realtime_of(time_ns)));
+  }
+
+  // Lines of the last events of a kind.
+  template <class Event, class Describe>
+  void add_events(const std::vector<Event>& events, std::string_view sign, std::string_view heading,
+                  Colour colour, Describe describe) {
+    if (events.empty()) return;
+    picture_.emplace_back();
+    add_heading(fmt::format("{} {}", sign, heading));
+    const std::size_t first = events.size() > kMostEvents ? events.size() - kMostEvents : 0;
+    if (first != 0) picture_.emplace_back(fmt::format("  … {} before", first), Colour::dim);
+    for (std::size_t i = first; i < events.size(); ++i) {
+      Line line{fmt::format("  {}  ", when(events[i].time_ns)), Colour::dim};
+      picture_.push_back(line.add(describe(events[i]), colour));
+    }
+  }
+
+  void add_refusals() {
+    add_events(timeline_.refusals, kRefusalSign, "refused", Colour::red,
+               [this](const RefusalMoment& refusal) {
+                 session::Failure failure{};
+                 recording_.view().read(session::TableId::failures, refusal.failure, failure);
+                 return fmt::format("{} of {}", name_of(static_cast<Api>(failure.api)),
+                                    size_text(failure.bytes));
+               });
+  }
+
+  void add_marks() {
+    add_events(timeline_.marks, kMarkSign, "marks", Colour::plain,
+               [](const TimeMark& mark) { return printable(mark.text); });
+  }
+
+  const Timeline& timeline_;
+  const Recording& recording_;
+  const Size size_;
+  const bool utf8_;
+  Picture picture_;
+};
+
+struct Recorded {
+  std::shared_ptr<const Recording> recording;
+  Timeline timeline;
+};
+
+// Of a process that runs up to now; of a bundle or a recording up to its end.
+Recorded recorded(const std::string& named) {
+  const bool number = !named.empty() && named.find_first_not_of("0123456789") == named.npos;
+  if (number && !std::filesystem::exists(named)) {
+    const LiveSession session{find_live_process(named), nullptr};
+    return {session.process().recording, session.timeline()};
+  }
+  std::shared_ptr<const Recording> recording = open_source(named).recording;
+  Timeline timeline = timeline_of(*recording);
+  return {std::move(recording), std::move(timeline)};
+}
+
+}  // namespace
+
+int timeline_command(const Words& words) {
+  Arguments arguments{"timeline", "[OPTIONS] [BUNDLE|PID]",
+                      "Memory over time: live bytes, RSS and the limits of the process, what it "
+                      "held on each GPU, and when memory was refused.",
+                      kExamples};
+  std::string named;
+  bool json = false;
+  bool ascii = false;
+  unsigned rows = kRows;
+  arguments.positional("BUNDLE|PID", named,
+                       "a bundle's directory, a recording, or a recorded process; without it the "
+                       "newest bundle in ./oom_dumps or OOMREC_DUMP_DIR");
+  arguments.flag("--json", json, "print JSON (docs/commands/timeline.md)");
+  arguments.option("--height", "ROWS", rows, fmt::format("rows of a chart ({})", kRows));
+  arguments.flag("--ascii", ascii, "no braille: as where the character set is not UTF-8");
+  if (!arguments.parse(words)) return code(Exit::shown);
+
+  const auto [read, timeline] = recorded(named);
+  const Recording& recording = *read;
+  if (json) {
+    print_json(timeline_json(timeline, recording));
+    return code(Exit::shown);
+  }
+  const bool utf8 = !ascii && terminal_speaks_utf8();
+  const bool terminal = isatty(STDOUT_FILENO) == 1;
+  const Size size{terminal ? std::max(kLeastColumns, terminal_size().columns) : kColumns,
+                  std::clamp<std::size_t>(rows, 3, 200)};
+  const Picture picture = Page{timeline, recording, size, utf8}.picture();
+  fmt::print("{}", as_text(picture, Terminal{STDOUT_FILENO}, size.columns, utf8));
+  return code(Exit::shown);
+}
+
+}  // namespace oomrec::tools

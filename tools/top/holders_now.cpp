@@ -1,0 +1,79 @@
+#include "tools/top/holders_now.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace oomrec::tools {
+namespace {
+
+using session::TableId;
+
+constexpr double kSmoothedOver_s = 4;
+constexpr std::size_t kMostGroups = 255;  // of a recording; a forged one has no more here
+
+}  // namespace
+
+std::uint16_t HoldersNow::group_of(const Recording& recording, std::uint32_t node) {
+  std::uint64_t outermost = 0;
+  recording.view().walk(node, [&](std::uint64_t frame) { outermost = frame; });
+  if (session::kind_of(outermost) != session::FrameKind::special ||
+      session::special_of(outermost) != session::SpecialFrame::thread_group) {
+    return 0;
+  }
+  const session::StringId name = session::argument_of(outermost);
+  const auto [at, is_new] = group_ids_.try_emplace(name, std::uint16_t{0});
+  if (is_new && name != 0 && groups_.size() <= kMostGroups) {
+    at->second = static_cast<std::uint16_t>(groups_.size());
+    groups_.push_back(recording.text(name));
+  }
+  return at->second;
+}
+
+void HoldersNow::meet(const Recording& recording, std::uint64_t entry,
+                      const session::Holder& holder) {
+  if (holder.space >= kSpaceCount) return;
+  HolderNow& row = rows_[entry];
+  row.node = holder.node;
+  row.space = static_cast<Space>(holder.space);
+  row.group = group_of(recording, holder.node);
+  spaces_[holder.space] = true;
+}
+
+void HoldersNow::refresh(const Recording& recording, std::uint64_t now_ns) {
+  const session::View& view = recording.view();
+  const std::uint64_t known = rows_.size();
+  const std::uint64_t count = std::max(known, view.count(TableId::holders));
+  rows_.resize(count);
+  held_.assign(count, {});
+  session::Holder holder{};
+  for (std::uint64_t i = 1; i < count; ++i) {
+    if (!view.read(TableId::holders, i, holder)) continue;
+    if (i >= known) meet(recording, i, holder);
+    held_[i] = {holder.live_bytes, holder.live_count};
+  }
+  view.for_each_sum([&](const session::View::Told& told) {
+    const std::uint32_t entry = told.sum.holder;
+    if (entry >= count) return;
+    held_[entry].bytes += told.sum.live_bytes();
+    held_[entry].count += told.sum.live_count();
+  });
+
+  const double seconds = static_cast<double>(now_ns - before_ns_) / 1e9;
+  const bool first = before_ns_ == 0;
+  const double share = first || seconds <= 0 ? 0 : 1 - std::exp(-seconds / kSmoothedOver_s);
+  const auto at_least_zero = [](std::uint64_t sum) {  // threads ran on while they were read
+    return static_cast<std::int64_t>(sum) < 0 ? 0 : sum;
+  };
+  for (std::uint64_t i = 1; i < count; ++i) {
+    HolderNow& row = rows_[i];
+    const std::uint64_t bytes = at_least_zero(held_[i].bytes);
+    const double grown = static_cast<double>(bytes) - static_cast<double>(row.live_bytes);
+    if (share > 0) row.growth += share * (grown / seconds - row.growth);
+    if (std::abs(row.growth) < 1) row.growth = 0;
+    row.live_bytes = bytes;
+    row.live_count = at_least_zero(held_[i].count);
+  }
+  before_ns_ = now_ns;
+}
+
+}  // namespace oomrec::tools
