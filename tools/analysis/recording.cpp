@@ -115,9 +115,9 @@ Recording::Recording(const std::filesystem::path& file) : path_(file) {
   look_at(source.bytes());
 }
 
-Recording::Recording(const std::filesystem::path& file, std::shared_ptr<const std::byte> mapped,
+Recording::Recording(const std::filesystem::path& file, std::shared_ptr<const std::byte> session,
                      std::uint64_t bytes)
-    : path_(file), bytes_(std::move(mapped)) {
+    : path_(file), bytes_(std::move(session)) {
   look_at(bytes);
 }
 
@@ -135,11 +135,6 @@ void Recording::look_at(std::uint64_t bytes) {
                 problem_advice(session::Problem::damaged)};
   }
 }
-
-Recording::Recording(const std::filesystem::path& origin, Bytes bytes, std::uint64_t count)
-    : path_(origin),
-      bytes_(std::move(bytes)),
-      view_(session::Bytes::contiguous(bytes_.get(), count)) {}
 
 std::vector<HolderFigures> Recording::holders() const {
   std::vector<HolderFigures> rows;

@@ -47,12 +47,9 @@ class Recording {
   // Throws Error with bad_input when there is no such file or no session in it.
   explicit Recording(const std::filesystem::path& file);
 
-  // A whole session that was made of the file `origin`.
-  using Bytes = std::unique_ptr<std::byte, decltype(&std::free)>;
-  Recording(const std::filesystem::path& origin, Bytes bytes, std::uint64_t count);
-  // Of a file that is mapped, and written on by its process: nothing is copied, and figures are
-  // those of the moment they are read. Throws as above.
-  Recording(const std::filesystem::path& file, std::shared_ptr<const std::byte> mapped,
+  // Of a session in memory: made of `file`, or `file` itself, which is mapped and written on by its
+  // process. Nothing is copied, and figures are those of the moment they are read. Throws as above.
+  Recording(const std::filesystem::path& file, std::shared_ptr<const std::byte> session,
             std::uint64_t bytes);
 
   const session::View& view() const { return view_; }
@@ -88,7 +85,6 @@ class Recording {
   void look_at(std::uint64_t bytes);  // throws Error where they are no session
 
   std::filesystem::path path_;
-  Bytes bytes_;
   std::shared_ptr<const std::byte> bytes_;
   session::View view_;
 };
