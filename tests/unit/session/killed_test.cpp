@@ -24,33 +24,39 @@ u64 secret_of(u64 number) { return number * 0x9E37'79B9'7F4A'7C15 | 1; }
   RingWriter ring;
   ring.use(lane, session.ring(lane_number));
   u32 index = 0, extra_lane = 0;
+  // What is entered when a table is full has other numbers: it waits for its end then.
+  const auto need = [](bool entered) {
+    while (!entered) pause();
+  };
   for (u64 number = 1;; ++number) {
     const u64 secret = secret_of(number);
     const StringId text = session.add_string(kHook, {reinterpret_cast<const char*>(&secret), 8});
-    session.nodes.append(kHook, index, [&](Node& node) {
+    need(text != 0);
+    need(session.nodes.append(kHook, index, [&](Node& node) {
       node.parent = static_cast<u32>(number - 1);
       node.frame = secret;
-    });
-    session.holders.append(kHook, index, [&](Holder& holder) {
+    }));
+    need(session.holders.append(kHook, index, [&](Holder& holder) {
       holder.node = static_cast<u32>(number);
       holder.live_bytes = secret;
-    });
-    session.live_blocks.append(kHook, index, [&](LiveBlock& block) {
+    }));
+    need(session.live_blocks.append(kHook, index, [&](LiveBlock& block) {
       block.bytes = secret;
       block.address.store(secret, std::memory_order_release);
-    });
-    session.live_ranges.append(kHook, index, [&](LiveRange& range) {
+    }));
+    need(session.live_ranges.append(kHook, index, [&](LiveRange& range) {
       range.bytes = secret;
       range.start.store(secret, std::memory_order_release);
-    });
-    session.threads.append(kHook, index, [&](Thread& thread) { thread.first_seen_ns = secret; });
-    session.failures.append(kHook, index, [&](Failure& failure) { failure.bytes = secret; });
-    session.modules.append(kHook, index, [&](Module& module) {
+    }));
+    need(session.threads.append(kHook, index,
+                                [&](Thread& thread) { thread.first_seen_ns = secret; }));
+    need(session.failures.append(kHook, index, [&](Failure& failure) { failure.bytes = secret; }));
+    need(session.modules.append(kHook, index, [&](Module& module) {
       module.base = secret;
       module.path = text;
-    });
-    session.codes.append(kHook, index, [&](Code& code) { code.file = text; });
-    session.points.append(kHook, index, [&](Point& point) { point.rss_bytes = secret; });
+    }));
+    need(session.codes.append(kHook, index, [&](Code& code) { code.file = text; }));
+    need(session.points.append(kHook, index, [&](Point& point) { point.rss_bytes = secret; }));
     if (number % 64 == 0) {
       session.release_lane(kHook, extra_lane);
       extra_lane = session.acquire_lane(kHook, 1, 1);
