@@ -56,8 +56,10 @@ class Candidates {
   void weigh() noexcept;
   void push_out() noexcept;
 
-  system::SpinLock lock_;
-  std::atomic<std::int64_t> threshold_{0};  // who holds no more than this is no candidate
+  // Who holds no more than this is no candidate. Read at each event that tells a holder: on a line
+  // of its own, because the next ones are written.
+  alignas(64) std::atomic<std::int64_t> threshold_{0};
+  alignas(64) system::SpinLock lock_;
   std::uint32_t count_ = 0;
   std::uint32_t looked_at_ = 0;         // holder that the last look ended with
   LargeHolder candidates_[kMost] = {};  // bytes as they were when last weighed
