@@ -42,16 +42,23 @@ void Candidates::weigh() noexcept {
     row.live_bytes = held_by(g_session.holders.at(row.holder));
 }
 
-// Under lock_.
+// Under lock_. Who holds nothing by now goes first: where thousands hold little for a short time,
+// all but a few do.
 void Candidates::push_out() noexcept {
   weigh();
-  std::nth_element(candidates_, candidates_ + kKept - 1, candidates_ + count_, larger);
+  const auto holds = [](const LargeHolder& row) noexcept { return row.live_bytes > 0; };
+  LargeHolder* const end = candidates_ + count_;
+  LargeHolder* kept = std::partition(candidates_, end, holds);
+  if (kept > candidates_ + kKept) {
+    std::nth_element(candidates_, candidates_ + kKept - 1, kept, larger);
+    kept = candidates_ + kKept;
+    threshold_.store(kept[-1].live_bytes, std::memory_order_relaxed);
+  }
   constexpr auto kOthers = static_cast<std::uint8_t>(~session::kHolderCandidate);
-  for (const LargeHolder& row : std::span{candidates_, count_}.subspan(kKept))
+  for (const LargeHolder& row : std::span{kept, end})
     std::atomic_ref(g_session.holders.at(row.holder).flags)
         .fetch_and(kOthers, std::memory_order_relaxed);
-  count_ = kKept;
-  threshold_.store(candidates_[kKept - 1].live_bytes, std::memory_order_relaxed);
+  count_ = static_cast<std::uint32_t>(kept - candidates_);
 }
 
 void Candidates::look_further(InHook) noexcept {

@@ -119,7 +119,7 @@ void HolderTable::settle(InHook hook, session::HolderSum& sum,
     add_shared(holder.live_count, live_count);
     add_shared(holder.total_bytes, bytes);
     add_shared(holder.total_count, counts >> 32);
-    if (live_bytes != 0) candidates_.note(holder, number);
+    if (static_cast<std::int64_t>(live_bytes) > 0) candidates_.note(holder, number);
   };
   const auto& totals = g_session.header().spaces[static_cast<std::size_t>(Space::heap)];
   const std::uint32_t now = totals.peak_epoch.load(std::memory_order_acquire);
