@@ -60,8 +60,8 @@ void print_snapshot(TopView& view, const TopOptions& options) {
   } else if (options.json) {
     fmt::print("{}\n", top_json(scene).dump(-1, ' ', false, Json::error_handler_t::replace));
   } else {
-    fmt::print("{}", as_text(snapshot_of(scene, kColumns), Terminal{STDOUT_FILENO}, kColumns,
-                             scene.utf8));
+    fmt::print(
+        "{}", as_text(snapshot_of(scene, kColumns), Terminal{STDOUT_FILENO}, kColumns, scene.utf8));
   }
   std::fflush(stdout);
 }

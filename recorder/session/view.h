@@ -41,6 +41,22 @@ struct Bytes {
   const std::byte* at(std::uint64_t offset, std::uint64_t bytes) const noexcept;
 };
 
+// Entries that are written again, whose first word is zero meanwhile.
+template <class T>
+inline constexpr bool kIsChanged = false;
+template <>
+inline constexpr bool kIsChanged<LiveBlock> = true;
+template <>
+inline constexpr bool kIsChanged<LiveRange> = true;
+template <>
+inline constexpr bool kIsChanged<DeviceBlock> = true;
+template <>
+inline constexpr bool kIsChanged<Point> = true;
+template <>
+inline constexpr bool kIsChanged<DevicePoint> = true;
+template <>
+inline constexpr bool kIsChanged<Checkpoint> = true;
+
 class View {
  public:
   View() = default;
@@ -60,16 +76,14 @@ class View {
   std::uint64_t count(TableId table) const noexcept;
 
   // A copy of entry `index`, zero-filled where the writer's entry was smaller. False when it is not
-  // there. T must be the struct of that table. A LiveBlock, LiveRange, DeviceBlock or Checkpoint
-  // that changes meanwhile reads as a free slot, or one that is being written. Cost: a few
+  // there. T must be the struct of that table. An entry that changes meanwhile reads as zero, where
+  // its first word tells (kIsChanged): a free slot, or one that is being written. Cost: a few
   // nanoseconds.
   template <class T>
   bool read(TableId table, std::uint64_t index, T& out) const noexcept {
     static_assert(std::is_trivially_destructible_v<T> && std::is_standard_layout_v<T>);
     static constexpr Chunks kChunks{sizeof(T)};
-    constexpr bool guarded = std::is_same_v<T, LiveBlock> || std::is_same_v<T, LiveRange> ||
-                             std::is_same_v<T, DeviceBlock> || std::is_same_v<T, Checkpoint>;
-    return read_bytes(kChunks, table, index, &out, sizeof(T), guarded);
+    return read_bytes(kChunks, table, index, &out, sizeof(T), kIsChanged<T>);
   }
 
   // Holder `index` with what the lanes have summed up for it, and its peak_* valid whatever its

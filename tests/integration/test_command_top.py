@@ -81,9 +81,10 @@ def test_figures_are_those_of_the_program(oomrec, held):
     main = row_of(by_function, "main")
     assert main["total_bytes"] >= 56 * MIB > main["own_bytes"]
     assert by_function["moment"]["rss_bytes"] > 56 * MIB
-    assert by_function["moment"]["live_bytes"]["heap"] + by_function["moment"]["live_bytes"][
-        "map"
-    ] >= 72 * MIB
+    assert (
+        by_function["moment"]["live_bytes"]["heap"] + by_function["moment"]["live_bytes"]["map"]
+        >= 72 * MIB
+    )
 
     by_stack = oomrec.json("top", "--top", "3", program.pid)
     check("top", by_stack)

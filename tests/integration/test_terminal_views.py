@@ -70,9 +70,10 @@ def test_a_time_line_of_a_running_process(oomrec, preload, victim):
     process = preload.start("python3", victim("python/holds.py"), stdin=-1)
     assert process.stdout.readline() == b"ready\n"
     document = oomrec.json("timeline", process.pid)
-    assert document["moments"][-1]["live_bytes"]["heap"] + document["moments"][-1]["live_bytes"][
-        "map"
-    ] > 56 * MIB
+    assert (
+        document["moments"][-1]["live_bytes"]["heap"] + document["moments"][-1]["live_bytes"]["map"]
+        > 56 * MIB
+    )
 
 
 def test_a_time_line_takes_the_width_of_the_terminal(terminal, bundle):

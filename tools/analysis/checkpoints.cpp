@@ -59,7 +59,9 @@ std::vector<Checkpoint> checkpoints_of(const Recording& recording) {
     checkpoint.time_ns = entry.time_ns;
     std::copy_n(entry.live_bytes, kSpaceCount, checkpoint.live_bytes.begin());
     checkpoint.largest = rows_of(recording, entry);
-    checkpoints.push_back(std::move(checkpoint));
+    // A process that runs may have used it again meanwhile.
+    if (view.read(TableId::checkpoints, i, entry) && entry.time_ns == checkpoint.time_ns)
+      checkpoints.push_back(std::move(checkpoint));
   }
   std::sort(checkpoints.begin(), checkpoints.end(),
             [](const Checkpoint& a, const Checkpoint& b) { return a.time_ns < b.time_ns; });

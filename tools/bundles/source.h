@@ -21,7 +21,7 @@ struct Source {
   Json manifest, metadata;  // empty objects without a bundle
   std::unique_ptr<Places> places;
   std::unique_ptr<SourceLines> lines;  // nullptr: open_source() alone reads no program's files
-  std::optional<Ending> ending;  // of a dead process whose recording is in no bundle
+  std::optional<Ending> ending;        // of a dead process whose recording is in no bundle
   std::string imported;  // what else it was made of: "PyTorch's memory snapshot"; empty: nothing
 
   // From the metadata, or by the recording where there is none.

@@ -55,7 +55,8 @@ std::vector<fs::path> session_files(pid_t pid) {
   std::vector<fs::path> files;
   for (std::string line; std::getline(maps, line);) {
     const std::size_t begin = line.find('/');
-    std::string_view path = begin == line.npos ? std::string_view{} : std::string_view{line}.substr(begin);
+    std::string_view path =
+        begin == line.npos ? std::string_view{} : std::string_view{line}.substr(begin);
     constexpr std::string_view kDeleted = " (deleted)";
     if (path.ends_with(kDeleted)) path.remove_suffix(kDeleted.size());
     if (!path.ends_with(session::kFileSuffix) || session::maker_of(base_name(path)).pid == 0)

@@ -65,7 +65,8 @@ std::uint64_t LiveSession::elapsed_ns() const {
 }
 
 bool LiveSession::replaced() const {
-  return ended_ && recording().header().state == static_cast<std::uint32_t>(session::State::replaced);
+  return ended_ &&
+         recording().header().state == static_cast<std::uint32_t>(session::State::replaced);
 }
 
 std::string LiveSession::ending() const {

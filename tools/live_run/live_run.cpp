@@ -46,7 +46,9 @@ std::string read_some(int descriptor) {
 }
 
 bool is_readable(int descriptor) {
-  struct pollfd input {descriptor, POLLIN, 0};
+  struct pollfd input {
+    descriptor, POLLIN, 0
+  };
   return poll(&input, 1, 0) > 0 && (input.revents & POLLIN) != 0;
 }
 

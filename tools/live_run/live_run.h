@@ -20,9 +20,9 @@ class LiveRun {
   LiveRun(const LiveRun&) = delete;
   LiveRun& operator=(const LiveRun&) = delete;
 
-  bool in_child() const;         // before exec; false with errno
-  void started(pid_t program);   // the view begins
-  void ended() noexcept;         // and ends; the terminal is as before, the output on it
+  bool in_child() const;        // before exec; false with errno
+  void started(pid_t program);  // the view begins
+  void ended() noexcept;        // and ends; the terminal is as before, the output on it
 
  private:
   class View;

@@ -36,7 +36,8 @@ PseudoTerminal::~PseudoTerminal() { close(ours_); }
 
 bool PseudoTerminal::attach() const {
   if (setsid() < 0) return false;
-  const int theirs = open(name_.c_str(), O_RDWR);  // of a session's leader: its terminal from now on
+  const int theirs =
+      open(name_.c_str(), O_RDWR);  // of a session's leader: its terminal from now on
   if (theirs < 0) return false;
   for (const int descriptor : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO})
     if (isatty(descriptor) == 1 && dup2(theirs, descriptor) < 0) return false;
@@ -53,7 +54,9 @@ void PseudoTerminal::resize(Size size) const {
 void PseudoTerminal::type(std::string_view bytes) const {
   constexpr int kPatience_ms = 200;  // with a program that does not read
   while (!bytes.empty()) {
-    struct pollfd room {ours_, POLLOUT, 0};
+    struct pollfd room {
+      ours_, POLLOUT, 0
+    };
     if (poll(&room, 1, kPatience_ms) <= 0 || (room.revents & POLLOUT) == 0) return;
     const ssize_t written = write(ours_, bytes.data(), bytes.size());
     if (written <= 0) return;

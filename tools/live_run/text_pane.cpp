@@ -33,9 +33,9 @@ void TextPane::take(char byte) {
     case State::escape:
       parameters_.clear();
       // CSI; OSC, DCS, SOS, PM and APC, which end with BEL or ESC \; others are two bytes.
-      state_ = byte == '['                                       ? State::control
+      state_ = byte == '['                                                      ? State::control
                : std::string_view{"]PX^_"}.find(byte) != std::string_view::npos ? State::string
-                                                                 : State::text;
+                                                                                : State::text;
       return;
     case State::control:
       if (byte >= 0x40 && byte <= 0x7e) {
@@ -87,9 +87,10 @@ void TextPane::take_text(unsigned char byte) {
   }
   if (byte < 0x20 || byte == 0x7f) return;
   if (byte < 0x80) return put(byte);
-  missing_ = byte >= 0xf0 && byte < 0xf8 ? 3 : byte >= 0xe0 && byte < 0xf0 ? 2
-             : byte >= 0xc2 && byte < 0xe0                                 ? 1
-                                                                           : 0;
+  missing_ = byte >= 0xf0 && byte < 0xf8   ? 3
+             : byte >= 0xe0 && byte < 0xf0 ? 2
+             : byte >= 0xc2 && byte < 0xe0 ? 1
+                                           : 0;
   if (missing_ == 0) return put(kUnknown);
   code_ = byte & (0x3fU >> missing_);
 }

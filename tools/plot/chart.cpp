@@ -85,11 +85,12 @@ class Drawing {
     const std::size_t y = height_of(limit.bytes);
     for (std::size_t x = 0; x < canvas_.dots_wide(); ++x)
       if (x / 4 % 2 == 0) canvas_.dot(x, y, Colour::red);
-    canvas_.text(1, canvas_row(y), cut(fmt::format("{} ", limit.name), columns() - 1),
-                 Colour::red);
+    canvas_.text(1, canvas_row(y), cut(fmt::format("{} ", limit.name), columns() - 1), Colour::red);
   }
 
-  std::size_t canvas_row(std::size_t y) const { return rows_ - 1 - y * rows_ / canvas_.dots_high(); }
+  std::size_t canvas_row(std::size_t y) const {
+    return rows_ - 1 - y * rows_ / canvas_.dots_high();
+  }
 
   // Of points that share a dot the highest and the lowest are joined, so that no peak is lost.
   void draw(const Curve& curve) {

@@ -67,8 +67,7 @@ Json timeline_json(const Timeline& timeline, const Recording& recording) {
   }
   return {
       {"schema_version", 1},
-      {"start_timestamp",
-       timestamp_of(recording.header().start_monotonic_ns, recording)},
+      {"start_timestamp", timestamp_of(recording.header().start_monotonic_ns, recording)},
       {"moments", moments},
       {"marks", marks},
       {"refusals", refusals},

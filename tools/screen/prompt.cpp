@@ -17,7 +17,9 @@ char lower(char letter) {
 }  // namespace
 
 std::string in_utf8(char32_t code) {
-  const auto tail = [&](unsigned shift) { return static_cast<char>(0x80 | (code >> shift & 0x3f)); };
+  const auto tail = [&](unsigned shift) {
+    return static_cast<char>(0x80 | (code >> shift & 0x3f));
+  };
   if (code < 0x80) return {static_cast<char>(code)};
   if (code < 0x800) return {static_cast<char>(0xc0 | code >> 6), tail(0)};
   if (code < 0x10000) return {static_cast<char>(0xe0 | code >> 12), tail(6), tail(0)};
@@ -35,9 +37,8 @@ Prompt::Answer Prompt::key(Key key) {
 }
 
 bool holds(std::string_view text, std::string_view words) {
-  const auto found =
-      std::search(text.begin(), text.end(), words.begin(), words.end(),
-                  [](char a, char b) { return lower(a) == lower(b); });
+  const auto found = std::search(text.begin(), text.end(), words.begin(), words.end(),
+                                 [](char a, char b) { return lower(a) == lower(b); });
   return found != text.end() || words.empty();
 }
 

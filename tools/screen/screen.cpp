@@ -1,6 +1,6 @@
 #include "tools/screen/screen.h"
 
-#define NCURSES_NOMACROS // functions: its macros are common words
+#define NCURSES_NOMACROS  // functions: its macros are common words
 #include <curses.h>
 #include <fmt/format.h>
 #include <poll.h>
@@ -55,10 +55,18 @@ struct CursesKey {
   Key key;
 };
 constexpr CursesKey kKeys[] = {
-    {KEY_UP, Key::up},         {KEY_DOWN, Key::down},   {KEY_LEFT, Key::left},
-    {KEY_RIGHT, Key::right},   {KEY_PPAGE, Key::page_up}, {KEY_NPAGE, Key::page_down},
-    {KEY_HOME, Key::home},     {KEY_END, Key::end},     {KEY_BTAB, Key::back_tab},
-    {KEY_ENTER, Key::enter},   {KEY_BACKSPACE, Key::backspace}, {KEY_RESIZE, Key::resized},
+    {KEY_UP, Key::up},
+    {KEY_DOWN, Key::down},
+    {KEY_LEFT, Key::left},
+    {KEY_RIGHT, Key::right},
+    {KEY_PPAGE, Key::page_up},
+    {KEY_NPAGE, Key::page_down},
+    {KEY_HOME, Key::home},
+    {KEY_END, Key::end},
+    {KEY_BTAB, Key::back_tab},
+    {KEY_ENTER, Key::enter},
+    {KEY_BACKSPACE, Key::backspace},
+    {KEY_RESIZE, Key::resized},
 };
 
 Key key_of(int kind, wint_t code) {
@@ -165,7 +173,9 @@ Key Screen::key(int timeout_ms) {
     const int kind = wget_wch(stdscr, &code);
     if (kind != ERR) return key_of(kind, code);
     const int wait_ms = std::min(timeout_ms, kBetweenLooks_ms);
-    struct pollfd input {STDIN_FILENO, POLLIN, 0};
+    struct pollfd input {
+      STDIN_FILENO, POLLIN, 0
+    };
     poll(&input, 1, wait_ms);
     if ((input.revents & (POLLHUP | POLLERR | POLLNVAL)) != 0) return Key::end_of_input;
     if ((input.revents & POLLIN) == 0) timeout_ms -= wait_ms;

@@ -24,8 +24,8 @@ class HoldersNow {
   // few nanoseconds a holder, and a walk along the stack of one that is new.
   void refresh(const Recording&, std::uint64_t now_ns);
 
-  const std::vector<HolderNow>& rows() const { return rows_; }           // by entry in `holders`
-  const std::vector<std::string>& groups() const { return groups_; }     // names; 0: none, ""
+  const std::vector<HolderNow>& rows() const { return rows_; }        // by entry in `holders`
+  const std::vector<std::string>& groups() const { return groups_; }  // names; 0: none, ""
   bool has(Space space) const { return spaces_[static_cast<std::size_t>(space)]; }
 
  private:

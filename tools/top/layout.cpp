@@ -36,8 +36,7 @@ std::size_t device_lines(const LiveSession& session) {
 const LimitLine* nearest_limit(const Timeline& timeline) {
   const LimitLine* nearest = nullptr;
   for (const LimitLine& limit : timeline.limits)
-    if (limit.device == 0 && (nearest == nullptr || limit.bytes < nearest->bytes))
-      nearest = &limit;
+    if (limit.device == 0 && (nearest == nullptr || limit.bytes < nearest->bytes)) nearest = &limit;
   return nearest;
 }
 
@@ -150,9 +149,8 @@ std::string choice_text(const Choice& choice, const HoldersNow& holders) {
 
 Line title_of(const LiveSession& session, std::size_t columns, std::string_view state) {
   const Recording& recording = session.recording();
-  const std::string right =
-      fmt::format("{}{}  {} ", state, name_of(recording.mode_now()),
-                  clock_text(session.elapsed_ns()));
+  const std::string right = fmt::format("{}{}  {} ", state, name_of(recording.mode_now()),
+                                        clock_text(session.elapsed_ns()));
   const std::string left =
       fmt::format(" oomrec top  {} {}", session.process().pid, session.process().title());
   const std::size_t room = columns > columns_of(right) + 1 ? columns - columns_of(right) - 1 : 1;
@@ -163,7 +161,9 @@ Picture picture_of(const Scene& scene, Size size) {
   const LiveSession& session = scene.session;
   Picture picture;
   picture.push_back(title_of(session, size.columns,
-                             session.ended() ? "ended  " : scene.paused ? "paused  " : ""));
+                             session.ended() ? "ended  "
+                             : scene.paused  ? "paused  "
+                                             : ""));
   picture.push_back(figures_of(session));
   add_devices(picture, session);
   add_chart(picture, scene, size);
@@ -173,7 +173,8 @@ Picture picture_of(const Scene& scene, Size size) {
       std::min(scene.rows.rows.size(), scene.scroll + table_rows(session, size));
   for (std::size_t i = scene.scroll; i < end; ++i)
     picture.push_back(row_line(scene.rows.rows[i], scene, i == scene.selected));
-  if (scene.rows.rows.empty()) picture.push_back(Line{" nothing that is held matches", Colour::dim});
+  if (scene.rows.rows.empty())
+    picture.push_back(Line{" nothing that is held matches", Colour::dim});
   picture.resize(std::max<std::size_t>(size.rows, 1) - 1);
   picture.push_back(Line{scene.foot, Colour::plain, true});
   return picture;

@@ -61,8 +61,8 @@ class Paths {
   struct Entry {
     PathId parent;
     PlaceId place;
-    PlaceId subject;              // what the path is known by: see subjects_of()
-    bool outermost_of_function;   // no entry further out is of the same function
+    PlaceId subject;             // what the path is known by: see subjects_of()
+    bool outermost_of_function;  // no entry further out is of the same function
     bool outermost_of_file;
   };
   const Entry& operator[](PathId path) const { return entries_[path]; }
@@ -78,7 +78,7 @@ class Paths {
   Names& names_;
   Frames frames_;
   std::vector<Entry> entries_{{0, 0, 0, false, false}};
-  std::vector<PathId> of_stack_;  // kUnknown: not asked for yet
+  std::vector<PathId> of_stack_;                        // kUnknown: not asked for yet
   std::unordered_map<std::uint64_t, PathId> children_;  // by parent and place
   std::vector<StackId> unknown_;
 };

@@ -152,8 +152,8 @@ Rows Table::rows(const HoldersNow& holders, const Choice& choice, std::size_t mo
     if (of_a != of_b) return of_a > of_b;
     return a.total != b.total ? a.total > b.total : a.key < b.key;
   };
-  const auto end = result.rows.begin() +
-                   static_cast<std::ptrdiff_t>(std::min(most, result.rows.size()));
+  const auto end =
+      result.rows.begin() + static_cast<std::ptrdiff_t>(std::min(most, result.rows.size()));
   std::partial_sort(result.rows.begin(), end, result.rows.end(), larger);
   result.rows.erase(end, result.rows.end());
   return result;

@@ -27,9 +27,9 @@ struct Choice {
   By by = By::stack;
   SortBy sort = SortBy::own;
   Frames frames = Frames::merged;
-  std::optional<Space> space;  // nothing: all that add up
+  std::optional<Space> space;          // nothing: all that add up
   std::optional<std::uint16_t> group;  // of threads: HoldersNow::groups(); nothing: all
-  std::string search;          // rows with a frame that holds this, whatever its case; empty: all
+  std::string search;  // rows with a frame that holds this, whatever its case; empty: all
   bool operator==(const Choice&) const = default;
 };
 
@@ -37,7 +37,7 @@ struct Row {
   std::uint32_t key = 0;  // PathId, or number of a function or a file
   PathId path = 0;        // of its stacks the one that holds most
   std::uint64_t own = 0, total = 0, count = 0;
-  double growth = 0;      // of own, bytes a second
+  double growth = 0;  // of own, bytes a second
 };
 
 struct Rows {
@@ -70,8 +70,8 @@ class Table {
   Names names_;
   Choice choice_;
   std::unique_ptr<Paths> paths_;
-  std::vector<PathId> path_of_;        // by holder
-  std::vector<std::uint64_t> through_; // held by path and by all further in
+  std::vector<PathId> path_of_;         // by holder
+  std::vector<std::uint64_t> through_;  // held by path and by all further in
   std::string searched_;
   std::vector<bool> place_matches_, path_matches_;
 };

@@ -26,8 +26,8 @@ Json row_json(const Row& row, const Scene& scene) {
       {"total_bytes", row.total},
       {"count", row.count},
       {"growth_bytes_per_s", std::llround(row.growth)},
-      {"stack", by == By::stack ? stack_json(scene.table.paths().places(row.path), places)
-                                : Json(nullptr)},
+      {"stack",
+       by == By::stack ? stack_json(scene.table.paths().places(row.path), places) : Json(nullptr)},
   };
 }
 

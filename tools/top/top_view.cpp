@@ -44,8 +44,7 @@ const std::vector<TopView::Binding>& TopView::bindings() {
        [](TopView& view) { view.choice_.sort = SortBy::growth; }},
       {on(U'/'), "/", "only rows with a frame that holds these words; Esc: all again",
        [](TopView& view) { view.search_.emplace(); }},
-      {Key::escape, "Esc", "search no more",
-       [](TopView& view) { view.choice_.search.clear(); }},
+      {Key::escape, "Esc", "search no more", [](TopView& view) { view.choice_.search.clear(); }},
       {on(U's'), "s", "which space of memory", [](TopView& view) { view.choose_space(); }},
       {on(U'r'), "r", "which threads, by their name", [](TopView& view) { view.choose_group(); }},
       {on(U'p'), "p", "which process", [](TopView& view) { view.choose_process(); }},
@@ -172,8 +171,8 @@ void TopView::choose_group() {
   std::vector<Line> lines{Line{" all threads"}};
   for (std::size_t i = 1; i < holders_.groups().size(); ++i)
     lines.emplace_back(fmt::format(" {}", printable(holders_.groups()[i])));
-  open("which threads, by their name without digits", std::move(lines),
-       choice_.group.value_or(0), [this](std::size_t at) {
+  open("which threads, by their name without digits", std::move(lines), choice_.group.value_or(0),
+       [this](std::size_t at) {
          choice_.group = at == 0 ? std::nullopt : std::optional{static_cast<std::uint16_t>(at)};
        });
 }
@@ -198,8 +197,7 @@ void TopView::show_stack() {
   std::vector<Line> lines;
   for (const PlaceId place : table_->paths().places(row.path)) {
     const bool own = telling_of(places[place], places) == Telling::own_python_line;
-    lines.emplace_back(" " + place_text(places[place], places),
-                       own ? Colour::cyan : Colour::plain);
+    lines.emplace_back(" " + place_text(places[place], places), own ? Colour::cyan : Colour::plain);
   }
   open(fmt::format("{}  {}", size_text(row.own), row_text(row, choice_.by, *table_)),
        std::move(lines), 0, [](std::size_t) {});

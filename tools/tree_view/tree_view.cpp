@@ -124,9 +124,9 @@ Line TreeView::line_of(const Item& item) const {
   const bool own = telling_of(place, places_) == Telling::own_python_line;
   line.add(place_text(place, places_), own ? Colour::cyan : Colour::plain);
   if (node.small_children != 0 && is_open(node)) {
-    line.add(fmt::format("  … {}",
-                         plural(node.small_children, "smaller branch", "smaller branches")),
-             Colour::dim);
+    line.add(
+        fmt::format("  … {}", plural(node.small_children, "smaller branch", "smaller branches")),
+        Colour::dim);
   }
   if (node.is_cut) line.add("  …", Colour::dim);
   return line;

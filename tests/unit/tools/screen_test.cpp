@@ -163,7 +163,8 @@ TEST_CASE("the pane puts characters together that come in pieces, and no others"
   pane.print("\xe6\x97");
   CHECK(shown(pane, "\xa5|") == Texts{"日|"});
   CHECK(shown(pane, "\r\xc3(") == Texts{"\xef\xbf\xbd("});
-  CHECK(shown(pane, "\r\n\xc2\x9b[0m\xff") == Texts{"\xef\xbf\xbd(", "\xef\xbf\xbd[0m\xef\xbf\xbd"});
+  CHECK(shown(pane, "\r\n\xc2\x9b[0m\xff") ==
+        Texts{"\xef\xbf\xbd(", "\xef\xbf\xbd[0m\xef\xbf\xbd"});
 }
 
 TEST_CASE("the pane is bounded whatever is printed") {

@@ -69,8 +69,9 @@ using Texts = std::vector<std::string>;
 
 TEST_CASE("rows by stack, by function and by file") {
   Live live;
-  CHECK(live.rows({}) == Texts{"/app/load.py:2 load ← /app/load.py:2 load ← /app/train.py:1 main 3000",
-                               "/app/train.py:4 keep ← /app/train.py:1 main 1000"});
+  CHECK(live.rows({}) ==
+        Texts{"/app/load.py:2 load ← /app/load.py:2 load ← /app/train.py:1 main 3000",
+              "/app/train.py:4 keep ← /app/train.py:1 main 1000"});
   CHECK(live.rows({By::function}) ==
         Texts{"load  load.py 3000", "keep  train.py 1000", "main  train.py 0", "ones  n.py 0"});
   CHECK(live.rows({By::file}) ==
@@ -79,8 +80,9 @@ TEST_CASE("rows by stack, by function and by file") {
 
 TEST_CASE("a total counts a stack once, however often it runs through a function") {
   Live live;
-  CHECK(live.rows({By::function, SortBy::total}, &Row::total) ==
-        Texts{"main  train.py 4000", "load  load.py 3000", "ones  n.py 3000", "keep  train.py 1000"});
+  CHECK(
+      live.rows({By::function, SortBy::total}, &Row::total) ==
+      Texts{"main  train.py 4000", "load  load.py 3000", "ones  n.py 3000", "keep  train.py 1000"});
   CHECK(live.rows({By::file, SortBy::total}, &Row::total)[0] == "/app/train.py 4000");
 }
 
