@@ -149,6 +149,7 @@ def test_pprof_is_a_profile(export, shown):
         if frame["build_id"]
     }
     assert build_ids & set(profile["mappings"])
+    assert "python" in profile["mappings"][0][0]  # readers call it the program
 
 
 @pytest.mark.needs_program("go")
@@ -272,7 +273,7 @@ def test_perfetto_reads_its_trace(export, shown):
 
 def test_perfetto_is_a_trace(export, shown):
     """The same by a decoder of the tests' own, wherever Perfetto's is not."""
-    packets = [protobuf.message(p) for p in protobuf.message(export("perfetto"))[11]]
+    packets = [protobuf.message(p) for p in protobuf.message(export("perfetto"))[1]]
     (heap,) = [protobuf.message(p[37][0]) for p in packets if 37 in p]
     samples = [
         protobuf.message(sample)
@@ -281,7 +282,7 @@ def test_perfetto_is_a_trace(export, shown):
     ]
     kept = sum(s.get(2, [0])[0] - s.get(3, [0])[0] for s in samples)
     assert kept == held(shown[0])
-    timeline = protobuf.message(export("perfetto", "--what", "timeline"))[11]
+    timeline = protobuf.message(export("perfetto", "--what", "timeline"))[1]
     assert all(37 not in protobuf.message(packet) for packet in timeline)
 
 

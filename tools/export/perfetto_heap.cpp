@@ -107,15 +107,13 @@ class HeapProfile {
   }
 
   void intern_mapping(std::uint32_t id) {
-    Place place;
-    place.module = id;
     session::Module module{};
     recording_.view().read(TableId::modules, id, module);
     Message message;
     message.number(mapping::kId, 1 + mappings_(id)).number(mapping::kLoadBias, module.base);
     message.number(mapping::kStart, module.start).number(mapping::kEnd, module.end);
     message.number(mapping::kBuildId, text(interned::kBuildId, build_id_bytes(module)));
-    message.number(mapping::kPath, text(interned::kPath, printable(places_.module_path(place))));
+    message.number(mapping::kPath, text(interned::kPath, printable(recording_.text(module.path))));
     interned_.message(interned::kMapping, message);
   }
 

@@ -4,6 +4,7 @@
 // Field numbers: https://github.com/google/pprof/blob/main/proto/profile.proto
 #include <unordered_map>
 
+#include "recorder/bundle/frames.h"
 #include "tools/export/format.h"
 #include "tools/export/gzip.h"
 #include "tools/export/protobuf.h"
@@ -67,6 +68,8 @@ class Profile {
   std::string bytes() {
     for (const SampleType& type : kSampleTypes)
       message_.message(profile::kSampleType, value_type(type.type, type.unit));
+    // Readers take the first mapping for the program.
+    if (const std::uint32_t program = module_of_program(); program != 0) mappings_(program);
     for (const HolderRow& row :
          holder_rows(exported_.recording(), exported_.stacks, exported_.space))
       add_sample(row);
@@ -81,6 +84,18 @@ class Profile {
     const auto [at, is_new] = numbers_.try_emplace(text, texts_.size());
     if (is_new) texts_.push_back(&at->first);
     return at->second;
+  }
+
+  std::uint32_t module_of_program() const {
+    const session::StringId executable = exported_.recording().header().executable;
+    session::Module module{};
+    for (std::uint32_t id = 1; id < view_.count(TableId::modules); ++id) {
+      const bool read = view_.read(TableId::modules, id, module);
+      if (read && !view_.string(executable).empty() &&
+          view_.string(module.path) == view_.string(executable))
+        return id;
+    }
+    return 0;
   }
 
   Message value_type(const char* type, const char* unit) {
@@ -141,15 +156,14 @@ class Profile {
   }
 
   void add_mapping(std::uint32_t id) {
-    Place place;
-    place.module = id;
     session::Module module{};
     view_.read(TableId::modules, id, module);
     Message message;
     message.number(mapping::kId, 1 + mappings_(id));
     message.number(mapping::kStart, module.start).number(mapping::kLimit, module.end);
-    message.number(mapping::kFile, string(printable(places_.module_path(place))));
-    message.number(mapping::kBuildId, string(places_.build_id(place)));
+    char build_id[65];
+    message.number(mapping::kFile, string(printable(exported_.recording().text(module.path))));
+    message.number(mapping::kBuildId, string(std::string{bundle::build_id_text(module, build_id)}));
     // So that nobody looks for names again: what the recording's tools did not find is not there.
     for (const unsigned known :
          {mapping::kHasFunctions, mapping::kHasFiles, mapping::kHasLines, mapping::kHasInlined})

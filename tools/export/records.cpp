@@ -12,9 +12,10 @@ Json held_json(const Held& held) { return {{"bytes", held.bytes}, {"count", held
 
 Json holder_record(const HolderRow& row) {
   return {
-      {"space", name_of(row.space)},    {"api", name_of(row.api)},
-      {"estimated", row.estimated},     {"live", held_json(row.end)},
-      {"at_peak", held_json(row.peak)}, {"allocated", held_json(row.ever)},
+      {"space", name_of(row.space)},      {"api", name_of(row.api)},
+      {"estimated", row.estimated},       {"live", held_json(row.end)},
+      {"at_peak", held_json(row.peak)},   {"allocated", held_json(row.ever)},
+      {"temporary_count", row.temporary},
   };
 }
 

@@ -45,12 +45,13 @@ std::vector<HolderRow> holder_rows(const Recording& recording, Stacks& stacks,
     const StackId stack = exported_stack(stacks, holder.node);
     const std::uint64_t key = static_cast<std::uint64_t>(holder.space) << 32 | stack;
     const auto [at, is_new] = row_of.try_emplace(key, rows.size());
-    if (is_new) rows.push_back({stack, holder.space, holder.api, false, {}, {}, {}});
+    if (is_new) rows.push_back({stack, holder.space, holder.api, false, {}, {}, {}, 0});
     HolderRow& row = rows[at->second];
     row.estimated = row.estimated || holder.estimated;
     add(row.end, holder.live_bytes, holder.live_count);
     add(row.peak, holder.peak_bytes, holder.peak_count);
     add(row.ever, holder.total_bytes, holder.total_count);
+    row.temporary += holder.temporary_count;
   }
   std::stable_sort(rows.begin(), rows.end(), [](const HolderRow& a, const HolderRow& b) {
     return a.end.bytes > b.end.bytes;

@@ -21,6 +21,7 @@ struct HolderRow {
   Api api = Api::none;  // of the first that allocated there
   bool estimated = false;
   Held end, peak, ever;
+  std::uint64_t temporary = 0;  // blocks freed before their thread's next allocation (exact mode)
 
   const Held& at(At when) const { return when == At::end ? end : when == At::peak ? peak : ever; }
 };

@@ -16,6 +16,7 @@
 #include "tools/analysis/checkpoints.h"
 #include "tools/analysis/timeline.h"
 #include "tools/commands.h"
+#include "tools/export/format.h"
 
 using namespace oomrec;
 using namespace oomrec::tools;
@@ -62,9 +63,18 @@ bool is_told_over_time(const std::string& path) {
   return timeline_of(recording).moments.size() + checkpoints_of(recording).size() >= 2;
 }
 
+bool is_exported(const std::string& path, std::size_t number) {
+  const Source source = open_source(path);
+  Stacks stacks{*source.recording, *source.places};
+  const Format& format = formats()[number % formats().size()];
+  Output output{"/dev/null", format.binary};
+  for (const What what : format.what) format.write({source, stacks, {what}}, output);
+  return true;
+}
+
 bool is_shown(const std::string& path, unsigned round) {
   try {
-    switch (round % 5) {
+    switch (round % 6) {
       case 0:
         return show_command({path}) == 0;
       case 1:
@@ -73,6 +83,8 @@ bool is_shown(const std::string& path, unsigned round) {
         return stats_command({path}) == 0;
       case 3:
         return is_told_over_time(path);
+      case 4:
+        return is_exported(path, round / 6);
       default:
         return tree_command({"--at", "peak", "--min-percent", "0", path}) == 0;
     }
