@@ -88,10 +88,9 @@ int export_command(const Words& words) {
   std::vector<std::string> spaces{"all"};
   for (const std::string_view name : kSpaceNames) spaces.emplace_back(name);
   options.add_to(arguments);
-  arguments.choice("--format", "FORMAT", options.format, format_names(),
-                   fmt::format("{}", fmt::join(format_names(), ", ")));
+  arguments.choice("--format", "FORMAT", options.format, format_names(), "what to write");
   arguments.choice("--what", "WHAT", options.what, {kWhatNames.begin(), kWhatNames.end()},
-                   "holders, timeline or events, where the format can hold several");
+                   "where the format can hold several");
   arguments.option("-o", "FILE", options.output, "where to (stdout)");
   arguments.choice("--space", "SPACE", options.space, spaces, "holders of one (all: what adds up)");
   arguments.choice("--at", "WHEN", options.at, {"end", "peak", "ever"},
