@@ -20,8 +20,9 @@ printf '%s\n' "${COMPREPLY[@]}"
 
 # What is added to zsh's list goes to $OFFERED, and a file says that this is all.
 ZSH = r"""
+mkdir functions && ln -s $SCRIPT functions/_oomrec
+fpath=($PWD/functions $fpath)
 autoload -Uz compinit && compinit -u -D
-source $SCRIPT
 compadd() {
   if [[ ${@[1,(i)(-|--)]} == *-(O|A|D)\ * ]]; then builtin compadd "$@"; return; fi
   local -a hits
@@ -38,22 +39,34 @@ setopt no_list_ambiguous no_beep
 """
 
 
+def environment(directory: Path, **more: str) -> dict[str, str]:
+    own = {"HOME": str(directory), "XDG_DATA_HOME": str(directory / "data"), **more}
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("OOMREC_")}
+    return {**kept, **own}
+
+
 def bash(script: Path, words: list[str], directory: Path, library: Path | None = None) -> set[str]:
     """`words` as bash has split them. `library`: of the package bash-completion."""
     command = ["bash", "--norc", "--noprofile", "-c", BASH, "bash", script, library or "", *words]
-    run = subprocess.run(command, cwd=directory, capture_output=True, text=True, timeout=60)
+    return set(printed(command, directory)) - {""}
+
+
+def printed(command: list, directory: Path) -> list[str]:
+    run = subprocess.run(
+        command,
+        cwd=directory,
+        env=environment(directory),
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
     assert run.stderr == "", run.stderr
-    return set(run.stdout.split("\n")) - {""}
+    return run.stdout.splitlines()
 
 
 def fish(script: Path, line: str, directory: Path) -> set[str]:
-    environment = {**os.environ, "HOME": str(directory), "XDG_DATA_HOME": str(directory / "fish")}
     command = ["fish", "--no-config", "-c", f"source {script}; complete -C $argv[1]", line]
-    run = subprocess.run(
-        command, cwd=directory, env=environment, capture_output=True, text=True, timeout=60
-    )
-    assert run.stderr == "", run.stderr
-    return {row.split("\t")[0] for row in run.stdout.splitlines()}
+    return {row.split("\t")[0] for row in printed(command, directory)}
 
 
 def zsh(script: Path, line: str, directory: Path) -> set[str]:
@@ -64,8 +77,10 @@ def zsh(script: Path, line: str, directory: Path) -> set[str]:
     pid, terminal = pty.fork()
     if pid == 0:
         os.chdir(directory)
-        settings = {"SCRIPT": str(script), "OFFERED": str(offered), "TERM": "xterm", "PS1": ""}
-        os.execvpe("zsh", ["zsh", "-f", "-i"], {**os.environ, **settings})
+        settings = environment(
+            directory, SCRIPT=str(script), OFFERED=str(offered), TERM="xterm", PS1=""
+        )
+        os.execvpe("zsh", ["zsh", "-f", "-i"], settings)
     try:
         os.write(terminal, f"source {start}\n".encode())
         wait_for(Path(f"{offered}.ready"), terminal)

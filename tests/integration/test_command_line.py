@@ -1,12 +1,11 @@
 """The command itself: words, help, mistakes, exit codes, terminal and pipe."""
 
-import os
-import pty
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from terminal import printed_on_terminal
 
 COMMANDS = [
     "run", "show", "stats", "tree", "timeline", "top", "export", "ls", "recover", "watch", "dump", "info", "simulate", "stress",
@@ -136,25 +135,6 @@ def test_json_of_nothing_is_still_json(oomrec):
     run = oomrec("ls", "--json")
     assert run.exit_code == 1
     assert run.json() == {"schema_version": 1, "bundles": []}
-
-
-def printed_on_terminal(command: list, env: dict) -> bytes:
-    """What a program prints when stdout is a terminal."""
-    ours, theirs = pty.openpty()
-    process = subprocess.Popen(command, stdout=theirs, stderr=subprocess.DEVNULL, env=env)
-    os.close(theirs)
-    printed = b""
-    while True:
-        try:
-            some = os.read(ours, 4096)
-        except OSError:  # EIO: the other end is closed
-            break
-        if not some:
-            break
-        printed += some
-    os.close(ours)
-    process.wait()
-    return printed
 
 
 def test_colour_only_on_a_terminal(oomrec, build_dir):

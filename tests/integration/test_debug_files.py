@@ -27,7 +27,7 @@ static __attribute__((noinline)) int hoard(void) {
 }
 int main(void) { return hoard(); }
 """
-NAMED = ["hoard.c:4  inlined", "hoard.c:8\n"]
+NAMED = ["ask  ", "hoard.c:4  inlined", "hoard.c:8\n"]
 
 
 class Stripped:
@@ -35,9 +35,10 @@ class Stripped:
 
     def __init__(self, oomrec, folder: Path):
         self.oomrec = oomrec
-        self.folder = folder / "src"
+        self.folder, apart = folder / "src", folder / "apart"
         self.folder.mkdir()
-        self.program, self.debug = self.folder / "hoard", self.folder / "hoard.debug"
+        apart.mkdir()  # beside the program it would be found without a word
+        self.program, self.debug = self.folder / "hoard", apart / "hoard.debug"
         (self.folder / "hoard.c").write_text(PROGRAM)
         self.run("gcc", "-O1", "-g", "-Wl,--build-id=sha1", "hoard.c", "-o", self.program)
         self.run("objcopy", "--only-keep-debug", self.program, self.debug)
@@ -117,9 +118,10 @@ def test_compressed_debug_information(stripped, tmp_path):
 @pytest.mark.needs_program("dwz")
 def test_debug_information_that_files_share(stripped, tmp_path):
     """dwz moves what two files have in common into a third, which is found by its build-id."""
-    shutil.copy(stripped.debug, stripped.folder / "other.debug")
-    stripped.run("dwz", "-m", "common.debug", "hoard.debug", "other.debug")
+    other = shutil.copy(stripped.debug, stripped.folder / "other.debug")
+    stripped.run("dwz", "-m", "common.debug", stripped.debug, other)
     common = stripped.folder / "common.debug"
+    assert b".gnu_debugaltlink" in stripped.debug.read_bytes()
     notes = subprocess.check_output(["readelf", "-n", common], text=True)
     build_id = notes.partition("Build ID: ")[2].split()[0]
     stripped.move_debug_to(tmp_path / "debug")
@@ -128,6 +130,8 @@ def test_debug_information_that_files_share(stripped, tmp_path):
     place.parent.mkdir(parents=True, exist_ok=True)
     common.rename(place)
     assert is_named(stripped.shown(*option))
+    place.unlink()
+    assert "ask  " not in stripped.shown("--no-cache", *option)
 
 
 class Server(http.server.ThreadingHTTPServer):
@@ -230,7 +234,15 @@ def test_the_real_server(stripped, tmp_path):
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    command = ["debuginfod", "-F", "-p", str(port), "-d", str(tmp_path / "index"), stripped.folder]
+    command = [
+        "debuginfod",
+        "-F",
+        "-p",
+        str(port),
+        "-d",
+        str(tmp_path / "index"),
+        stripped.debug.parent,
+    ]
     server = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
                               env={**os.environ, "DEBUGINFOD_URLS": ""})  # fmt: skip
     try:

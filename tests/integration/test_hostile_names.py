@@ -12,7 +12,7 @@ import unicodedata
 
 import pytest
 from command_lines import help_of, reading_commands
-from test_command_line import printed_on_terminal
+from terminal import printed_on_terminal
 
 HOSTILE = "<script>alert(1)</script>\"'`&\x1b[31m\x1b]0;owned\x07\x1b[2J\r\n\t\x7f\x9b31m\u202e"
 COLOUR = re.compile(rb"\x1b\[[0-9;]*m")
@@ -31,8 +31,15 @@ def attacked(value, key=None):
 
 
 def hostile_symbols() -> dict:
-    names = {"function": f"stored{HOSTILE}", "file": f"/src/{HOSTILE}.c", "line": 7}
-    frames = [{**names, "inlined": inlined} for inlined in (True, False)]
+    frames = [
+        {
+            "function": f"f{HOSTILE}{more}",
+            "file": f"/src/{HOSTILE}{more}.c",
+            "line": 7,
+            "inlined": not more,
+        }
+        for more in ("", HOSTILE * 20_000)
+    ]
     return {
         "schema_version": 1,
         "symbols": [{"build_id": "11" * 20, "offset": 0x1234, "frames": frames}],
@@ -56,10 +63,10 @@ BIDI = {"LRE", "RLE", "PDF", "LRO", "RLO", "LRI", "RLI", "FSI", "PDI"}
 
 
 def assert_harmless(output: bytes, allowed: str) -> None:
-    text = output.decode()  # UTF-8, or this raises
-    controls = {char for char in text if unicodedata.category(char) in ("Cc", "Zl", "Zp")}
+    used = set(output.decode())  # UTF-8, or this raises
+    controls = {char for char in used if unicodedata.category(char) in ("Cc", "Zl", "Zp")}
     assert controls <= set(allowed), controls
-    assert not any(unicodedata.bidirectional(char) in BIDI for char in text)
+    assert not any(unicodedata.bidirectional(char) in BIDI for char in used)
 
 
 @pytest.fixture

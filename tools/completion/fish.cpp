@@ -14,9 +14,15 @@ function __oomrec_in -d 'in the words of this command, not in those of a program
     set -q words[2]; and test $words[2] = $argv[1]; and not contains -- -- $words
 end
 
-function __oomrec_behind -d 'in what follows the name of this command'
+function __oomrec_behind -d 'in the words of a program behind -- of this command'
     set -l words (commandline -opc)
-    set -q words[2]; and test $words[2] = $argv[1]
+    set -q words[2]; and test $words[2] = $argv[1]; and contains -- -- $words
+end
+
+function __oomrec_program
+    set -l words (commandline -opc) (commandline -ct)
+    set -l from (math 1 + (contains -i -- -- $words))
+    complete -C "$words[$from..-1]"
 end
 
 function __oomrec_bundles
@@ -32,8 +38,7 @@ complete -c oomrec -n 'test (count (commandline -opc)) -eq 1' -l help -d 'how it
 complete -c oomrec -n 'test (count (commandline -opc)) -eq 1' -l version -d 'its version'
 )";
 
-std::string action(Values values, const CompletedCommand& command,
-                   const std::vector<std::string>& words) {
+std::string action(Values values, const std::vector<std::string>& words) {
   switch (values) {
     case Values::words:
       return fmt::format("{}", fmt::join(words, " "));
@@ -45,12 +50,8 @@ std::string action(Values values, const CompletedCommand& command,
       return "(__oomrec_bundles)";
     case Values::processes:
       return fmt::format("({})", kRecordedProcesses);
-    case Values::program: {
-      std::string valued;  // whose values are no program's name
-      for (const ArgumentRow& option : command.arguments.options)
-        if (!option.type.empty()) valued += " " + option.name;
-      return fmt::format("(__fish_complete_subcommand --fcs-skip=2{})", valued);
-    }
+    case Values::program:
+      return "(__oomrec_program)";
     case Values::none:
       break;
   }
@@ -67,7 +68,7 @@ std::string option_line(const CompletedCommand& command, const ArgumentRow& opti
   std::string line = fmt::format("complete -c oomrec -n '__oomrec_in {}' {} -d {}", command.name,
                                  name_of(option), quoted(option.help));
   if (option.type.empty()) return line + "\n";
-  const std::string values = action(values_of_option(option), command, option.words);
+  const std::string values = action(values_of_option(option), option.words);
   return fmt::format("{} -x{}\n", line, values.empty() ? "" : " -a " + quoted(values));
 }
 
@@ -77,7 +78,7 @@ std::string positional_line(const CompletedCommand& command) {
   const Values values = values_of_positional(table, 0);
   return fmt::format("complete -c oomrec -n '{} {}' -a {}\n",
                      values == Values::program ? "__oomrec_behind" : "__oomrec_in", command.name,
-                     quoted(action(values, command, table.positionals[0].words)));
+                     quoted(action(values, table.positionals[0].words)));
 }
 
 }  // namespace

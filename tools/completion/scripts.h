@@ -27,7 +27,7 @@ std::string quoted(std::string_view text);
 
 // Prints the pids of recorded processes; those of other users are not seen.
 inline constexpr std::string_view kRecordedProcesses =
-    "grep -ls liboomrec /proc/[0-9]*/maps 2> /dev/null | cut -d / -f 3";
+    "grep -ls liboomrec /proc/*/maps 2> /dev/null | grep -o '[0-9][0-9]*'";
 
 std::string bash_script(const CompletedCommands& commands);
 std::string zsh_script(const CompletedCommands& commands);

@@ -1,6 +1,7 @@
 // Writes a recording whose every name is an attack: hostile_recording FILE.
 //
-// Markup, quotes, terminal commands, bytes that are no UTF-8, and one name of a MiB. Driven by
+// Markup, quotes, terminal commands, bytes that are no UTF-8, the longest names that a recorder
+// writes, and longer ones. Driven by
 // tests/integration/test_hostile_names.py, which shows it by every command.
 #include <cstdio>
 #include <fstream>
@@ -20,9 +21,10 @@ std::string hostile(const std::string& name) {
          "31m\xff\xfe\xe2\x80\xae";
 }
 
-std::string huge(const std::string& name) {
+std::string huge(const std::string& name, std::size_t bytes) {
   std::string text = hostile(name);
-  while (text.size() < std::size_t{1} << 20) text += text;
+  while (text.size() < bytes) text += text;
+  text.resize(bytes);
   return text;
 }
 
@@ -101,13 +103,16 @@ SessionImage recording() {
   });
   const u32 library = module(image, hostile("/lib/library.so"), 0x11);
   const u32 function = code(image, hostile("/work/file.py"), hostile("function"));
-  const u32 large = code(image, huge("/work/huge.py"), huge("huge"));
+  const u32 large =
+      code(image, huge("/work/large.py", kMaxStringBytes), huge("large", kMaxStringBytes));
+  const u32 forged = code(image, huge("/work/huge.py", 1 << 20), huge("huge", 1 << 20));
 
   const u32 lane = image.lane(64);
   u32 node = image.node(0, special_frame(SpecialFrame::thread_group, group));
   u64 address = 0x10000;
   for (const u64 frame : {special_frame(SpecialFrame::context, label), python_frame(function, 0),
-                          python_frame(large, 0), native_frame(library, 0x1234, false, false)}) {
+                          python_frame(large, 0), python_frame(forged, 0),
+                          native_frame(library, 0x1234, false, false)}) {
     node = image.node(node, frame);
     image.holder(node, Space::heap, u64{100} << 20, 10);
     image.allocate(lane, Space::heap, address += 0x1000, u64{100} << 20, node);
