@@ -28,13 +28,12 @@ def help_of(oomrec, command: str) -> str:
     return oomrec(command, "--help").stdout
 
 
-def reading_commands(oomrec, bundle: Path) -> dict[str, list[list]]:
-    """The command lines, without the command, by command, of those that read `bundle`."""
-    lines = {}
+def reading_lines(oomrec, bundle: Path) -> list[tuple[str, list]]:
+    """(command, its words) of each way to read `bundle`."""
+    lines = []
     for command in commands(oomrec):
         usage = help_of(oomrec, command).partition("\n")[0]
-        if command in WORDS:
-            lines[command] = WORDS[command](bundle)
-        elif re.search(r"\bBUNDLE\b", usage):
-            lines[command] = [[bundle]]
+        by_default = [[bundle]] if re.search(r"\bBUNDLE\b", usage) else []
+        words = WORDS[command](bundle) if command in WORDS else by_default
+        lines += [(command, some) for some in words]
     return lines

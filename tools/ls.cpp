@@ -25,10 +25,10 @@ void print_bundles(const std::vector<BundleSummary>& bundles, const Terminal& te
                                          "trigger", "verdict", "outcome", "program", "size");
   fmt::print("{}\n", terminal.paint(Colour::bold, header));
   for (const BundleSummary& bundle : bundles) {
-    fmt::print("{:<20} {:<17} {:<25} {:<11} {:<12} {:>10}\n", or_unknown(bundle.created_at_utc),
-               or_unknown(bundle.trigger), or_unknown(bundle.verdict),
-               clip(or_unknown(bundle.outcome), 11), clip(or_unknown(bundle.program), 12),
-               size_text(bundle.bytes));
+    fmt::print("{:<20} {:<17} {:<25} {:<11} {:<12} {:>10}\n",
+               clip(or_unknown(bundle.created_at_utc), 20), clip(or_unknown(bundle.trigger), 17),
+               clip(or_unknown(bundle.verdict), 25), clip(or_unknown(bundle.outcome), 11),
+               clip(or_unknown(bundle.program), 12), size_text(bundle.bytes));
     fmt::print("  {}\n", terminal.paint(Colour::dim,
                                         clip_start(printable(bundle.path.string()), kColumns - 2)));
   }
@@ -53,6 +53,17 @@ Json bundle_json(const BundleSummary& bundle) {
       {"pid", bundle.pid != 0 ? Json(bundle.pid) : Json(nullptr)},
       {"bytes", bundle.bytes},
   };
+}
+
+Json session_json(const Session& session) {
+  return {{"recording", session.path.string()}, {"pid", session.pid}, {"alive", session.alive}};
+}
+
+template <class Row>
+Json rows_json(const std::vector<Row>& rows, Json (*json_of)(const Row&)) {
+  Json array = Json::array();
+  for (const Row& row : rows) array.push_back(json_of(row));
+  return array;
 }
 
 std::vector<std::filesystem::path> directories_of(const std::string& named) {
@@ -88,10 +99,10 @@ int ls_command(const Words& words) {
     std::erase_if(sessions, [&](const Session& session) { return session.path == told; });
   const std::vector<BundleSummary> bundles = bundles_in(directories);
   if (json) {
-    Json rows = Json::array();
-    for (const BundleSummary& bundle : bundles) rows.push_back(bundle_json(bundle));
-    print_json({{"schema_version", 1}, {"bundles", rows}});
-    return code(bundles.empty() ? Exit::nothing_found : Exit::shown);
+    print_json({{"schema_version", 1},
+                {"bundles", rows_json(bundles, bundle_json)},
+                {"recordings", all ? rows_json(sessions, session_json) : Json(nullptr)}});
+    return code(bundles.empty() && sessions.empty() ? Exit::nothing_found : Exit::shown);
   }
   const Terminal terminal{STDOUT_FILENO};
   if (!bundles.empty()) print_bundles(bundles, terminal);

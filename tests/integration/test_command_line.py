@@ -134,7 +134,7 @@ def test_a_bad_variable_is_named(oomrec):
 def test_json_of_nothing_is_still_json(oomrec):
     run = oomrec("ls", "--json")
     assert run.exit_code == 1
-    assert run.json() == {"schema_version": 1, "bundles": []}
+    assert run.json() == {"schema_version": 1, "bundles": [], "recordings": None}
 
 
 def test_colour_only_on_a_terminal(oomrec, build_dir):

@@ -11,6 +11,7 @@ import time
 from pathlib import Path
 
 import pytest
+from terminal import printed_on_terminal
 
 pytestmark = [pytest.mark.needs_program("gcc"), pytest.mark.needs_program("objcopy")]
 
@@ -137,9 +138,9 @@ def test_debug_information_that_files_share(stripped, tmp_path):
 class Server(http.server.ThreadingHTTPServer):
     """Speaks as debuginfod(8) does, and keeps what it was asked."""
 
-    def __init__(self, files: dict, silent: bool = False):
+    def __init__(self, files: dict, manner: str):
         super().__init__(("127.0.0.1", 0), Handler)
-        self.files, self.silent = files, silent
+        self.files, self.manner = files, manner
         self.asked: list[str] = []
         self.ending = threading.Event()
         self.thread = threading.Thread(target=self.serve_forever, args=(0.05,), daemon=True)
@@ -158,14 +159,17 @@ class Server(http.server.ThreadingHTTPServer):
 class Handler(http.server.BaseHTTPRequestHandler):
     def do_GET(self):
         self.server.asked.append(self.path)
-        if self.server.silent:
+        if self.server.manner == "silent":
             self.server.ending.wait(60)
             return
         data = self.server.files.get(self.path)
         self.send_response(404 if data is None else 200)
         self.send_header("Content-Length", str(len(data or b"")))
         self.end_headers()
-        self.wfile.write(data or b"")
+        for part in (data or b"")[:1000], (data or b"")[1000:]:
+            self.wfile.write(part)
+            if self.server.manner == "slow" and data is not None:
+                self.server.ending.wait(1.5)
 
     def log_message(self, *_):
         pass
@@ -175,7 +179,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
 def server(request, stripped):
     files = {f"/buildid/{stripped.build_id}/debuginfo": stripped.debug.read_bytes()}
     stripped.debug.unlink()
-    made = Server(files, silent=getattr(request, "param", False))
+    made = Server(files, getattr(request, "param", "prompt"))
     yield made
     made.end()
 
@@ -212,7 +216,18 @@ def test_a_server_names_what_is_not_here(stripped, asking):
 
 
 @needs_client
-@pytest.mark.parametrize("server", [True], indirect=True)
+@pytest.mark.parametrize("server", ["slow"], indirect=True)
+def test_progress_is_told_on_a_terminal(stripped, build_dir, asking):
+    line = [build_dir / "oomrec", "show", "--debuginfod", stripped.bundle]
+    on_stderr = ["sh", "-c", '"$@" 2>&1 >/dev/null', "sh", *line]
+    told = printed_on_terminal(on_stderr, {**stripped.oomrec.environment, **asking})
+    assert b"\r\x1b[Kfetching debug information of hoard" in told
+    assert b" of 0 B" not in told and b"KiB" in told
+    assert told.endswith(b"\r\x1b[K")  # nothing of it stays
+
+
+@needs_client
+@pytest.mark.parametrize("server", ["silent"], indirect=True)
 def test_a_server_that_does_not_answer_is_given_up_once(stripped, server, asking):
     run = stripped.oomrec(
         "show", "--debuginfod", stripped.bundle, env={**asking, "DEBUGINFOD_TIMEOUT": "1"}
