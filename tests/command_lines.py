@@ -13,9 +13,10 @@ from pathlib import Path
 WORDS = {
     "ls": lambda bundle: [[bundle.parent]],
     "diff": lambda bundle: [[bundle, bundle]],
-    "export": lambda bundle: [["--format", name, bundle] for name in EXPORT_FORMATS],
+    "export": lambda bundle: [["--format", name, bundle] for name in TEXT_FORMATS],
+    "redact": lambda bundle: [],  # writes a bundle, and tells where
 }
-EXPORT_FORMATS = ["folded", "speedscope", "json", "csv"]  # what can be printed on a terminal
+TEXT_FORMATS = ["folded", "speedscope", "json", "csv", "telemetry"]
 
 
 def commands(oomrec) -> list[str]:

@@ -97,7 +97,6 @@ int export_command(const Words& words) {
                    "folded: what was held last, when the space was largest, or ever allocated");
   arguments.flag("--count", options.count, "folded: blocks instead of bytes");
   if (!arguments.parse(words)) return code(Exit::shown);
-  allow_debuginfod(options.debuginfod);
 
   if (options.json && options.format.empty()) options.format = "json";
   if (options.json && options.format != "json")
@@ -107,7 +106,7 @@ int export_command(const Words& words) {
   const Format& format = format_of(options.format);
   const std::vector<What> what = wanted(format, options.what);
   check_figure(format, arguments);
-  const Source source = open_source(options.bundle, options.cache());
+  const Source source = options.open();
   Stacks stacks{*source.recording, *source.places};
   Output output{options.output, format.binary};
   format.write({source, stacks, what, options.space, at_of(options.at), options.count}, output);

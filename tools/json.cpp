@@ -60,9 +60,10 @@ Json text_or_null(std::string_view text) {
   return text.empty() ? Json(nullptr) : Json(std::string{text});
 }
 
-void print_json(const Json& value) {
-  const std::string text = value.dump(2, ' ', false, Json::error_handler_t::replace);
-  fmt::print("{}\n", with_commands_escaped(text));
+std::string json_text(const Json& value, int indent) {
+  return with_commands_escaped(value.dump(indent, ' ', false, Json::error_handler_t::replace));
 }
+
+void print_json(const Json& value) { fmt::print("{}\n", json_text(value, 2)); }
 
 }  // namespace oomrec::tools

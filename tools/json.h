@@ -24,7 +24,11 @@ const Json& member(const Json& object, std::string_view key);  // null when abse
 // null for an empty text: what is not known.
 Json text_or_null(std::string_view text);
 
-// Prints `value` and a newline on stdout. Bytes that are no UTF-8 are replaced.
+// As text, on one line unless `indent` is given. Bytes that are no UTF-8 are replaced, and what a
+// terminal takes for a command is escaped.
+std::string json_text(const Json& value, int indent = -1);
+
+// Prints it, and a newline, on stdout.
 void print_json(const Json& value);
 
 }  // namespace oomrec::tools

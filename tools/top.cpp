@@ -58,7 +58,7 @@ void print_snapshot(TopView& view, const TopOptions& options) {
   if (options.json && options.count == 1) {
     print_json(top_json(scene));
   } else if (options.json) {
-    fmt::print("{}\n", top_json(scene).dump(-1, ' ', false, Json::error_handler_t::replace));
+    fmt::print("{}\n", json_text(top_json(scene)));
   } else {
     fmt::print(
         "{}", as_text(snapshot_of(scene, kColumns), Terminal{STDOUT_FILENO}, kColumns, scene.utf8));

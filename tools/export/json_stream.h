@@ -8,10 +8,6 @@
 
 namespace oomrec::tools {
 
-inline std::string json_text(const Json& value) {
-  return value.dump(-1, ' ', false, Json::error_handler_t::replace);
-}
-
 // Members in the order of the calls; an array's rows stand on lines of their own.
 class JsonStream {
  public:
