@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <array>
+#include <climits>
 #include <string_view>
 
 #include "recorder/system/files.h"
@@ -68,7 +69,8 @@ SourceLines::SourceLines(const Recording& recording, fs::path directory)
       directory_(std::move(directory)) {}
 
 std::string SourceLines::of(const Place& place) {
-  if (place.line == 0 || place.kind == Place::Kind::note || !is_source_name(place.file)) return {};
+  const bool nameless = place.line == 0 || place.kind == Place::Kind::note;
+  if (nameless || place.file.size() >= PATH_MAX || !is_source_name(place.file)) return {};
   const std::string_view line = without_blanks(line_of(file_of(place.file).text, place.line));
   return clip(printable(line), kMostColumns);
 }
