@@ -85,7 +85,8 @@ def test_recorded_processes_are_completed(offered, preload):
     recorded = preload.start("sleep", "600")
     while "liboomrec" not in Path(f"/proc/{recorded.pid}/maps").read_text():
         assert recorded.poll() is None
-    assert str(recorded.pid) in offered("oomrec dump ")
+    for command in ["dump", "show"]:
+        assert str(recorded.pid) in offered(f"oomrec {command} ")
 
 
 def test_a_program_s_own_options_are_not_ours(offered):

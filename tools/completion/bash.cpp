@@ -26,6 +26,7 @@ _oomrec_bundles() {
   for bundle in "${OOMREC_DUMP_DIR:-oom_dumps}"/oom_*/; do
     [[ -d $bundle && $bundle == "$word"* ]] && COMPREPLY+=("${bundle%/}")
   done
+  _oomrec_processes
   ((${#COMPREPLY[@]})) || _oomrec_paths -f
 }
 
@@ -73,7 +74,7 @@ std::string action(Values values, const std::vector<std::string>& words) {
     case Values::bundles:
       return "_oomrec_bundles";
     case Values::processes:
-      return fmt::format("_oomrec_lines -W \"$({})\"", kRecordedProcesses);
+      return "_oomrec_processes";
     case Values::program:
       return "_oomrec_program \"$at\"";
     case Values::none:
@@ -108,6 +109,11 @@ std::string bash_script(const CompletedCommands& commands) {
   }
   return fmt::format(
       R"({}
+_oomrec_processes() {{
+  local processes=$({})
+  _oomrec_lines -W "$processes"
+}}
+
 _oomrec() {{
   local word=${{COMP_WORDS[COMP_CWORD]}} before=${{COMP_WORDS[COMP_CWORD-1]}}
   local command=${{COMP_WORDS[1]}} options= valued= program=
@@ -137,7 +143,8 @@ _oomrec() {{
 }}
 complete -F _oomrec oomrec
 )",
-      kValues, quoted("--help --version " + names), tables, kWalk, values, positionals);
+      kValues, kRecordedProcesses, quoted("--help --version " + names), tables, kWalk, values,
+      positionals);
 }
 
 }  // namespace oomrec::tools

@@ -30,6 +30,7 @@ function __oomrec_bundles
     set -q OOMREC_DUMP_DIR; and set dumps $OOMREC_DUMP_DIR
     set -l bundles $dumps/oom_*/
     string trim -r -c / -- $bundles
+    __oomrec_processes
     __fish_complete_path (commandline -ct)
 end
 
@@ -49,7 +50,7 @@ std::string action(Values values, const std::vector<std::string>& words) {
     case Values::bundles:
       return "(__oomrec_bundles)";
     case Values::processes:
-      return fmt::format("({})", kRecordedProcesses);
+      return "(__oomrec_processes)";
     case Values::program:
       return "(__oomrec_program)";
     case Values::none:
@@ -85,6 +86,7 @@ std::string positional_line(const CompletedCommand& command) {
 
 std::string fish_script(const CompletedCommands& commands) {
   std::string script{kConditions};
+  script += fmt::format("\nfunction __oomrec_processes\n    {}\nend\n", kRecordedProcesses);
   for (const CompletedCommand& command : commands) {
     script +=
         fmt::format("\ncomplete -c oomrec -n 'test (count (commandline -opc)) -eq 1' -a {} -d {}\n",

@@ -17,7 +17,7 @@ struct CompletedCommand {
 };
 using CompletedCommands = std::vector<CompletedCommand>;
 
-// What a value is completed with.
+// What a value is completed with. What takes a bundle takes a recorded process, too.
 enum class Values { none, words, directories, files, bundles, processes, program };
 Values values_of_option(const ArgumentRow& row);
 Values values_of_positional(const ArgumentTable& table, std::size_t number);

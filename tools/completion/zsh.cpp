@@ -10,10 +10,11 @@ constexpr std::string_view kValues = R"(#compdef oomrec
 # zsh completion of oomrec, written by `oomrec completion zsh`
 
 _oomrec_bundles() {
-  local expl
+  local expl failed=1
   local -a bundles=(${OOMREC_DUMP_DIR:-oom_dumps}/oom_*(N/))
-  if (( $#bundles )) && _wanted bundles expl bundle compadd -f -a bundles; then return; fi
-  _files
+  (( $#bundles )) && _wanted bundles expl bundle compadd -f -a bundles && failed=0
+  _oomrec_processes && failed=0
+  (( failed )) && _files
 }
 )";
 
