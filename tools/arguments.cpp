@@ -165,8 +165,8 @@ void Arguments::rest(const std::string& name, std::vector<std::string>& words,
 }
 
 bool Arguments::parse(const std::vector<std::string>& words, Exit bad_input) {
-  if (x_listener != nullptr) {
-    *x_listener = {state_->rows, state_->positionals, state_->rest != nullptr};
+  if (listener_ != nullptr) {
+    *listener_ = {state_->rows, state_->positionals, state_->rest != nullptr};
     return false;
   }
   state_->bad_input = bad_input;
@@ -195,9 +195,9 @@ bool Arguments::parse(const std::vector<std::string>& words, Exit bad_input) {
 
 ArgumentTable Arguments::table_of(const std::function<void()>& command) {
   ArgumentTable table;
-  x_listener = &table;
+  listener_ = &table;
   command();
-  x_listener = nullptr;
+  listener_ = nullptr;
   return table;
 }
 

@@ -63,7 +63,7 @@ class Arguments {
   static ArgumentTable table_of(const std::function<void()>& command);
 
  private:
-  static inline ArgumentTable* x_listener = nullptr;
+  static inline ArgumentTable* listener_ = nullptr;
   struct State;
   std::unique_ptr<State> state_;
 };

@@ -81,11 +81,11 @@ void need_debuginfod() {
 void forget_servers() { unsetenv(kServers); }
 
 ServerQuestion::ServerQuestion(std::string_view subject) : subject_(printable(subject)) {
-  x_current = this;
+  current_ = this;
 }
 
 ServerQuestion::~ServerQuestion() {
-  x_current = nullptr;
+  current_ = nullptr;
   if (visible_) fmt::print(stderr, "\r\x1b[K");
 }
 
@@ -96,7 +96,7 @@ void ServerQuestion::watch(Dwfl* dwfl) {
 }
 
 int ServerQuestion::progress(debuginfod_client*, long done, long total) {
-  return x_current == nullptr || x_current->goes_on(done, total) ? 0 : 1;
+  return current_ == nullptr || current_->goes_on(done, total) ? 0 : 1;
 }
 
 // `total`: 0 until a server has begun to answer; `done` are bytes from then on.

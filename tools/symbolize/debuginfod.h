@@ -39,7 +39,7 @@ class ServerQuestion {
   bool goes_on(long done, long total);
   void tell(long done, long total);
 
-  static inline ServerQuestion* x_current = nullptr;
+  static inline ServerQuestion* current_ = nullptr;
   std::string subject_;
   std::chrono::steady_clock::time_point begun_ = std::chrono::steady_clock::now();
   std::chrono::steady_clock::time_point told_ = begun_;
