@@ -19,6 +19,10 @@ int tree_command(const Words& words);
 int export_command(const Words& words);
 int timeline_command(const Words& words);
 int top_command(const Words& words);
+int report_command(const Words& words);
+int flamegraph_command(const Words& words);
+int table_command(const Words& words);
+int redact_command(const Words& words);
 int ls_command(const Words& words);
 int recover_command(const Words& words);
 int watch_command(const Words& words);
@@ -42,6 +46,10 @@ inline constexpr Command kCommands[] = {
     {"export", export_command, "a recording in the formats of other tools"},
     {"timeline", timeline_command, "memory over time"},
     {"top", top_command, "who holds the memory of a running process, live"},
+    {"report", report_command, "a recording as one HTML file, for a browser"},
+    {"flamegraph", flamegraph_command, "the report, opened at its flame graph"},
+    {"table", table_command, "the report, opened at its table"},
+    {"redact", redact_command, "a bundle without what tells of its machine and user"},
     {"ls", ls_command, "the bundles of a directory"},
     {"recover", recover_command, "make bundles of the recordings of dead processes"},
     {"watch", watch_command, "make bundles of what dies, as a service"},

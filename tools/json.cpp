@@ -21,20 +21,25 @@ bool too_deep(int depth, Json::parse_event_t, Json&) {
 
 }  // namespace
 
-Json read_json(const std::filesystem::path& file) {
+Json read_any_json(const std::filesystem::path& file) {
   std::error_code error;
   if (!std::filesystem::is_regular_file(file, error) ||
       std::filesystem::file_size(file, error) > kMostBytes) {
-    return Json::object();
+    return nullptr;
   }
   std::ifstream stream{file, std::ios::binary};
   const std::string text{std::istreambuf_iterator<char>{stream}, {}};
   try {
     Json value = Json::parse(text, too_deep, false);
-    return value.is_object() ? value : Json::object();
+    return value.is_discarded() ? Json(nullptr) : value;
   } catch (const std::exception&) {
-    return Json::object();
+    return nullptr;
   }
+}
+
+Json read_json(const std::filesystem::path& file) {
+  Json value = read_any_json(file);
+  return value.is_object() ? value : Json::object();
 }
 
 const Json& member(const Json& object, std::string_view key) {

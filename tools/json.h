@@ -15,6 +15,8 @@ using Json = nlohmann::ordered_json;
 
 // The object in `file`; an empty one when there is none, or it is no JSON, or larger than 64 MiB.
 Json read_json(const std::filesystem::path& file);
+// The value in `file`, of whatever type; null where the other gives an empty object.
+Json read_any_json(const std::filesystem::path& file);
 
 // A member of an object by type; nothing when it is absent or of another type.
 std::optional<std::string> text_of(const Json& object, std::string_view key);

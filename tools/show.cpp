@@ -3,9 +3,8 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cstring>
 
-#include "recorder/bundle/text.h"
+#include "tools/advice/advice.h"
 #include "tools/analysis/devices.h"
 #include "tools/analysis/stacks.h"
 #include "tools/bundles/options.h"
@@ -14,6 +13,7 @@
 #include "tools/print/company.h"
 #include "tools/print/crash.h"
 #include "tools/print/devices.h"
+#include "tools/print/happened.h"
 #include "tools/print/holders.h"
 #include "tools/print/notes.h"
 #include "tools/print/process.h"
@@ -23,8 +23,6 @@
 
 namespace oomrec::tools {
 namespace {
-
-using session::TableId;
 
 constexpr const char* kExamples =
     "  oomrec show                                      the newest bundle\n"
@@ -39,35 +37,6 @@ struct ShowOptions : ReadOptions {
 
 constexpr unsigned kMostOnDevice = 3;
 constexpr std::size_t kMostInJson = 100;
-
-// The request that was refused, if one was.
-struct Refused {
-  bool there = false;
-  session::Failure failure{};
-  session::Thread thread{};
-
-  explicit Refused(const Source& source) {
-    const session::View& view = source.recording->view();
-    const std::uint32_t index = source.failure();
-    there = index != 0 && view.read(TableId::failures, index, failure);
-    if (there) view.read(TableId::threads, failure.thread, thread);
-    thread.name[sizeof thread.name - 1] = '\0';
-  }
-
-  // Empty: PyTorch's allocator gave up, which has no code.
-  std::string error() const {
-    const auto space = static_cast<Space>(failure.space);
-    if (is_device_space(space)) return driver_error(space);
-    const char* name = strerrorname_np(failure.error);
-    return name != nullptr ? name : std::to_string(failure.error);
-  }
-
-  std::string driver_error(Space space) const {
-    const std::string_view name = bundle::error_name(space, failure.error);
-    const bool unnamed = name.empty() && failure.error != 0;
-    return unnamed ? fmt::format("the driver's result {}", failure.error) : std::string{name};
-  }
-};
 
 std::vector<StackFigures> holders_of(const Source& source, Stacks& stacks) {
   return merged(source.recording->holders(), stacks, At::end);
@@ -91,6 +60,7 @@ class Page {
     print_spaces();
     print_devices();
     const bool has_holders = print_holders();
+    print_advice();
     print_company(verdict);
     heading("what happened next");
     fmt::print("  {}\n", outcome_sentence(source_.outcome()));
@@ -211,6 +181,13 @@ class Page {
     }
   }
 
+  void print_advice() const {
+    const std::vector<Advice> advice = advice_of(advice_facts(source_));
+    if (advice.empty()) return;
+    heading("what to try");
+    for (const Advice& one : advice) fmt::print("  - {}\n", wrap(printable(one.text), kColumns, 4));
+  }
+
   void print_company(const bundle::Verdict& verdict) const {
     const Json company = company_of(source_);
     const auto section = [this](std::string_view name, const std::string& lines) {
@@ -227,24 +204,6 @@ class Page {
   const ShowOptions& options_;
   const Terminal terminal_{STDOUT_FILENO};
 };
-
-Json request_json(const Source& source) {
-  const Refused refused{source};
-  if (!refused.there) return nullptr;
-  const session::Failure& failure = refused.failure;
-  return {
-      {"api", name_of(static_cast<Api>(failure.api))},
-      {"size", failure.bytes},
-      {"space", name_of(static_cast<Space>(failure.space))},
-      {"device", text_or_null(device_label(*source.recording, failure.device.device))},
-      {"error", text_or_null(refused.error())},
-      {"repeats", source.repeats()},
-      {"thread",
-       {{"tid", refused.thread.tid != 0 ? Json(refused.thread.tid) : Json(nullptr)},
-        {"name", text_or_null(printable(refused.thread.name))}}},
-      {"stack", stack_json(source.places->of_stack(failure.node), *source.places)},
-  };
-}
 
 Json all_holders_json(const Source& source, std::size_t top) {
   Stacks stacks{*source.recording, *source.places};
@@ -268,38 +227,11 @@ Json devices_json(const Source& source, std::size_t top) {
   return rows;
 }
 
-// A field of the recording that holds text, as far as it goes.
-template <std::size_t N>
-Json field_json(const char (&field)[N]) {
-  return text_or_null(printable({field, strnlen(field, N)}));
-}
-
-Json child_json(const session::ChildDeath& child) {
-  if (child.pid == 0) return nullptr;
-  return {
-      {"pid", child.pid},
-      {"program", field_json(child.program)},
-      {"verdict", name_of(static_cast<VerdictCode>(child.verdict))},
-      {"held_bytes", child.held_bytes},
-      {"largest_bytes", child.largest_bytes},
-      {"where", field_json(child.where)},
-      {"bundle", field_json(child.bundle)},
-  };
-}
-
-Json verdict_json(const bundle::Verdict& verdict) {
-  Json evidence = Json::array();
-  for (unsigned i = 0; i < std::min(verdict.evidence_count, bundle::kMaxEvidence); ++i) {
-    evidence.push_back(verdict.evidence[i]);
-  }
-  return {{"code", name_of(verdict.code)}, {"summary", verdict.summary}, {"evidence", evidence}};
-}
-
-Json limit_json(const bundle::Verdict& verdict) {
-  const bool none = verdict.limit == LimitKind::none || counts_things(verdict.limit);
-  return {{"kind", name_of(verdict.limit)},
-          {"bytes", none ? Json(nullptr) : Json(verdict.limit_bytes)},
-          {"used", none ? Json(nullptr) : Json(verdict.limit_used_bytes)}};
+Json advice_json(const Source& source) {
+  Json list = Json::array();
+  for (const Advice& advice : advice_of(advice_facts(source)))
+    list.push_back({{"rule", advice.rule}, {"text", printable(advice.text)}});
+  return list;
 }
 
 Json page_json(const Source& source, std::size_t top) {
@@ -316,11 +248,12 @@ Json page_json(const Source& source, std::size_t top) {
       {"process", process_json(source)},
       {"request", request_json(source)},
       {"crash", crash_json(source)},
-      {"child", child_json(source.recording->header().child)},
+      {"child", child_json(source)},
       {"limit", limit_json(verdict)},
       {"spaces", spaces_json(*source.recording)},
       {"holders", all_holders_json(source, top)},
       {"devices", devices_json(source, top)},
+      {"advice", advice_json(source)},
       {"processes", company["processes"]},
       {"others", company["others"]},
       {"recording", recording_json(source)},

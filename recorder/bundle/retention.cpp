@@ -24,6 +24,8 @@ bool is_doubtful(std::string_view verdict, std::string_view reason) noexcept {
   return reason == name_of(Trigger::killed) && verdict == name_of(VerdictCode::unknown);
 }
 
+}  // namespace
+
 bool tells_of_memory(std::string_view verdict, std::string_view reason) noexcept {
   if (reason == name_of(Trigger::simulated)) return false;
   if (is_doubtful(verdict, reason)) return true;
@@ -31,6 +33,8 @@ bool tells_of_memory(std::string_view verdict, std::string_view reason) noexcept
     if (verdict == name_of(code)) return false;
   return true;
 }
+
+namespace {
 
 // The digits of "2026-11-21T10:15:30Z" as one number, which sorts by time.
 std::uint64_t digits_of(std::string_view text) noexcept {

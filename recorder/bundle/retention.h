@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <span>
+#include <string_view>
 
 #include "recorder/bundle/bundle.h"
 
@@ -34,6 +35,9 @@ struct Bounds {
 // which nobody knows the reason, then later bundles of a process whose first is there, then the
 // oldest. Pure.
 void choose_victims(std::span<StoredBundle> bundles, const Bounds&) noexcept;
+
+// Whether a bundle with this verdict and trigger (as they are printed) is about a lack of memory.
+bool tells_of_memory(std::string_view verdict, std::string_view reason) noexcept;
 
 // Applies the bounds to a directory; `written` is the name just published. Under a lock that is
 // tried, never waited for: who does not get it leaves the work to its holder.

@@ -1,0 +1,153 @@
+"""`oomrec redact` and `report --redact`: nothing is left of machine and user, and all else is."""
+
+import json
+import os
+import re
+import socket
+from pathlib import Path
+
+import pytest
+from report_page import Page
+from schemas import check
+
+PROGRAM = """\
+import ctypes, os, sys, threading
+lib = ctypes.CDLL(os.environ["LD_PRELOAD"])
+lib.oomrec_context_push(b"customer Grendel")
+kept = []
+def make_batch():
+    return bytearray(8 << 20)
+def train():
+    while True:
+        kept.append(make_batch())
+thread = threading.Thread(target=train)
+thread.start()
+thread.join()
+lib.oomrec_context_push(b"inside of it")
+kept.append(make_batch() if len(kept) < 3 else bytearray(100_000))
+lib.oomrec_dump(b"for the eyes of Hrothgar")
+"""
+BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
+SECRETS = ["Grendel", "Hrothgar", "beowulf", "mead-hall", "--golden=ring", "sesame"]
+
+
+@pytest.fixture
+def bundles(oomrec, tmp_path):
+    """Of a refusal and of a request, of a program of user beowulf."""
+    home = tmp_path / "home" / "beowulf" / "mead-hall"
+    home.mkdir(parents=True)
+    (home / "train.py").write_text(PROGRAM)
+    run = oomrec(
+        "run", "--mode", "exact", "--limit", "96M", "--", "python3", "train.py", "--golden=ring",
+        cwd=home, env={"PYTHONPATH": home, "OOMREC_NOTE": "sesame"},
+    )  # fmt: skip
+    found = run.bundles()
+    assert len(found) == 2, str(run)
+    return found
+
+
+def secrets(bundle) -> list[str]:
+    """What of a bundle must be found nowhere in what was made of it."""
+    environment = json.loads((bundle / "environment.json").read_text())
+    cgroup = (environment["cgroup"] or {}).get("path")
+    boot_id = BOOT_ID.read_text().strip()
+    found = [
+        *SECRETS,
+        environment["cwd"],
+        os.path.dirname(environment["cwd"]),
+        boot_id,
+        boot_id.replace("-", ""),
+        *(value for value in environment["environment"].values() if "/" in value),
+    ]
+    if len(socket.gethostname()) >= 3:
+        found.append(socket.gethostname())
+    return found + ([cgroup] if cgroup and len(cgroup) > 1 else [])
+
+
+def leaks(content: bytes, words: list[str]) -> list[str]:
+    """The words in it, as whole words: a host may be called 'vm'."""
+    return [
+        word
+        for word in words
+        if re.search(
+            rb"(?<![A-Za-z0-9_])" + re.escape(word.encode()) + rb"(?![A-Za-z0-9_])", content
+        )
+    ]
+
+
+def test_nothing_is_left_of_machine_and_user(oomrec, bundles, tmp_path):
+    for number, bundle in enumerate(bundles):
+        words = secrets(bundle)
+        whole = b"".join(path.read_bytes() for path in bundle.iterdir())
+        assert set(SECRETS) - {"Hrothgar"} <= set(leaks(whole, words)), (
+            "what is to be left out is there"
+        )
+
+        redacted = tmp_path / f"redacted-{number}"
+        told = oomrec.json("redact", bundle, "-o", redacted)
+        check("redact", told)
+        assert told["bundle"] == str(redacted)
+        names = sorted(path.name for path in redacted.iterdir())
+        assert {path.name for path in bundle.iterdir()} | {"redacted.json"} == set(names)
+        for path in redacted.iterdir():
+            assert leaks(path.read_bytes(), words) == [], path.name
+            if path.suffix == ".json" and path.stem != "redacted":
+                check(path.stem, json.loads(path.read_text()))
+        boot_id = bytes.fromhex(BOOT_ID.read_text().strip().replace("-", ""))
+        assert boot_id in (bundle / "recording.oomrec").read_bytes()
+        assert boot_id not in (redacted / "recording.oomrec").read_bytes()
+        manifest = json.loads((redacted / "manifest.json").read_text())
+        assert sorted(manifest["files"]) == names
+
+        page = Page(oomrec("report", "--redact", bundle, "-o", "-").stdout)
+        assert page.json["meta"]["redacted"] is True
+        assert leaks(page.inflated, words) == []
+        template = page.html.replace(page.json["meta"]["title"], "")
+        assert leaks(template.encode(), SECRETS) == []
+
+
+def test_a_redacted_bundle_is_read_as_the_whole_one(oomrec, bundles, tmp_path):
+    bundle = bundles[0]
+    oomrec("redact", bundle, "-o", "redacted")
+    before, after = oomrec.json("show", bundle), oomrec.json("show", tmp_path / "redacted")
+    check("show", after)
+    for key in ("trigger", "outcome", "verdict", "limit", "spaces", "crash", "child"):
+        assert after[key] == before[key], key
+    assert after["process"]["argv"] == [] and after["process"]["cwd"] is None
+    assert [row["bytes"] for row in after["holders"]] == [row["bytes"] for row in before["holders"]]
+
+    def named(frames):
+        return [(frame["kind"], frame["function"], frame["line"]) for frame in frames]
+
+    assert named(after["request"]["stack"]) == named(before["request"]["stack"])
+    files = {frame["file"] for frame in after["request"]["stack"] if frame["kind"] == "python"}
+    assert "train.py" in files and "/lib/python3.11/threading.py" in files or len(files) > 1
+    for command in (["stats"], ["tree"], ["tree", "--json"], ["stats", "--json"]):
+        whole, redacted = (oomrec(*command, path) for path in (bundle, tmp_path / "redacted"))
+        assert redacted.exit_code == 0
+        assert redacted.stdout.count("make_batch") == whole.stdout.count("make_batch") > 0
+
+    again = oomrec("redact", bundle, "-o", "redacted")
+    assert again.exit_code == 2 and "File exists" in again.stderr
+    assert oomrec("redact", bundle).stdout == f"{tmp_path}/{bundle.name}-redacted\n"
+
+
+def test_labels_stay_apart_without_their_words(oomrec, bundles, tmp_path):
+    page = Page(oomrec("report", bundles[1], "-o", "-").stdout)
+    assert {"", "customer Grendel", "customer Grendel / inside of it"} == set(page.json["labels"])
+    redacted = Page(oomrec("report", "--redact", bundles[1], "-o", "-").stdout)
+    assert set(redacted.json["labels"]) == {"", "1", "1 / 2"}
+    assert len(redacted["row_node"]) == len(page["row_node"])
+
+
+def test_of_a_recording_alone(oomrec, preload, tmp_path):
+    """A session that no bundle was made of."""
+    preload("python3", "-c", "import os\nkept = bytearray(40 << 20)\nos.kill(os.getpid(), 9)",
+            env={"OOMREC_MODE": "exact"})  # fmt: skip
+    (session,) = preload.session_dir.rglob("*.session")
+    run = oomrec("redact", session, "-o", "redacted")
+    assert run.exit_code == 0, str(run)
+    before, after = oomrec.json("show", session), oomrec.json("show", tmp_path / "redacted")
+    for key in ("outcome", "verdict", "spaces", "request"):
+        assert after[key] == before[key], key
+    assert leaks((tmp_path / "redacted" / "recording.oomrec").read_bytes(), [str(tmp_path)]) == []

@@ -1,0 +1,226 @@
+"""`oomrec report`, `flamegraph` and `table`: the file they write, without a browser."""
+
+import json
+import os
+import re
+import stat
+import subprocess
+
+import pytest
+from report_page import Page
+from schemas import check
+
+LEAK = """\
+import json, threading
+kept = []
+def make_batch():
+    return bytearray(3 << 20), [json.dumps({"step": n}) for n in range(500)]
+def train():
+    while True:
+        kept.append(make_batch())
+threads = [threading.Thread(target=train) for _ in range(2)]
+[thread.start() for thread in threads]
+[thread.join() for thread in threads]
+"""
+
+
+@pytest.fixture
+def bundle(oomrec, tmp_path):
+    (tmp_path / "leak.py").write_text(LEAK)
+    run = oomrec("run", "--mode", "exact", "--limit", "96M", "--", "python3", "leak.py")
+    return run.bundles()[0]
+
+
+def page_of(oomrec, *words) -> Page:
+    run = oomrec("report", *words, "-o", "-")
+    assert run.exit_code == 0 and run.stderr == "", run.stderr
+    return Page(run.stdout)
+
+
+def test_the_figures_are_those_of_show_stats_and_tree(oomrec, bundle):
+    page = page_of(oomrec, bundle)
+    show, stats = oomrec.json("show", bundle), oomrec.json("stats", bundle)
+    check("report", {**page.json, "arrays": {}, "strings": []})
+
+    for space in page.json["spaces"]:
+        of_show = show["spaces"][space["name"]]
+        assert {key: space[key] for key in of_show if key != "reserved_bytes"} == {
+            key: value for key, value in of_show.items() if key != "reserved_bytes"
+        }
+    adding_up = {space["name"] for space in page.json["spaces"] if space["adds_up"]}
+    at_end = oomrec.json("tree", bundle)["root"]
+    rows = [row for row in page.rows() if row[0] in adding_up]
+    assert sum(live_bytes for _, live_bytes, _, _ in rows) == at_end["bytes"]
+    assert sum(live_count for _, _, live_count, _ in rows) == at_end["count"]
+    at_peak = oomrec.json("tree", "--at", "peak", "--space", "heap", bundle)["root"]
+    heap = [space["name"] for space in page.json["spaces"]].index("heap")
+    of_heap = [row for row, space in enumerate(page["row_space"]) if space == heap]
+    assert sum(page["row_peak_bytes"][row] for row in of_heap) == at_peak["bytes"]
+    by_function = sum(row["bytes"] for row in stats["top_by_bytes"])
+    assert sum(page["row_total_bytes"]) >= by_function > 0
+    largest = max(page.rows(), key=lambda row: row[1])
+    assert "make_batch" in page.functions(largest[3])
+
+    for key in ("request", "crash", "child", "processes", "others"):
+        assert page.json[key] == show[key]
+    assert {k: page.json["verdict"][k] for k in show["verdict"]} == show["verdict"]
+    assert page.json["verdict"]["is_memory"] is True
+    assert page.json["limit"] == show["limit"]
+    meta = page.json["meta"]
+    assert (meta["pid"], meta["arguments"]) == (show["process"]["pid"], show["process"]["argv"])
+    assert (meta["program"], meta["redacted"], meta["live"]) == ("leak.py", False, False)
+    assert [row["rule"] for row in page.json["advice"]] == [row["rule"] for row in show["advice"]]
+
+
+def test_arrays_are_consistent(oomrec, bundle):
+    page = page_of(oomrec, bundle)
+    lengths = {name: row["length"] for name, row in page.json["arrays"].items()}
+    for family in ("row_", "node_", "place_", "t_"):
+        of_family = {n for name, n in lengths.items() if name.startswith(family)}
+        assert len(of_family) == 1 and of_family != {0}, family
+    parents = page["node_parent"]
+    assert all(parent < node for node, parent in enumerate(parents) if node)
+    assert max(page["row_node"]) < len(parents)
+    assert max(page["node_place"]) < lengths["place_function"]
+    strings = page.json["strings"]
+    assert strings[0] == "" and len(strings) == len(set(strings))
+    assert max(page["place_function"]) < len(strings)
+    assert max(page["row_group"]) < len(page.json["groups"])
+    assert set(page["row_label"]) == {0} and page.json["labels"] == [""]
+    first = page["c_first"]
+    assert first[0] == 0 and first[-1] == lengths["c_row"] == lengths["c_bytes"]
+    assert list(first) == sorted(first) and len(first) == lengths["c_time"] + 1
+    last = range(first[-2], first[-1])  # of the end: all there is
+    assert sum(page["c_bytes"][i] for i in last) == sum(page["row_live_bytes"])
+    times = list(page["t_time"])
+    assert times == sorted(times) and len(page.json["refusals"]) >= 1
+    assert times[0] - 1000 <= page.json["refusals"][0]["time_ms"] <= times[-1] + 1000
+
+
+def test_where_it_goes(oomrec, bundle, tmp_path):
+    """Beside nothing else, private, and never over a file that is there."""
+    pid = oomrec.json("show", bundle)["process"]["pid"]
+    run = oomrec("report", bundle)
+    file = tmp_path / f"oomrec-report-leak.py-{pid}.html"
+    assert run.exit_code == 0 and run.stdout.startswith(f"{file.name} (")
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    assert Page(file.read_text()).json["meta"]["pid"] == pid
+
+    again = oomrec("report", bundle)
+    assert again.exit_code == 2 and again.stderr.splitlines() == [
+        f"oomrec report: {file.name} is there already",
+        "  Overwrite it with --force, or name another file: -o FILE",
+    ]
+    file.write_text("old")
+    assert oomrec("report", "--force", bundle).exit_code == 0
+    assert file.read_text() != "old"
+    (tmp_path / "named.html").write_text("x" * 10_000_000)
+    told = oomrec.json("report", bundle, "-o", "named.html")
+    check("report_command", told)
+    assert told["file"] == str(tmp_path / "named.html")
+    assert told["bytes"] == (tmp_path / "named.html").stat().st_size < 10_000_000
+
+    nowhere = oomrec("report", bundle, "-o", "no/such/place.html")
+    assert nowhere.exit_code == 2 and "No such file or directory" in nowhere.stderr
+    full = oomrec("report", bundle, "-o", "/dev/full")
+    assert full.exit_code == 2 and "No space left on device" in full.stderr
+    assert os.path.exists("/dev/full")
+
+
+@pytest.mark.parametrize(
+    "words, view",
+    [
+        (["report"], ""),
+        (["flamegraph"], "flame"),
+        (["table"], "table"),
+        (["report", "--view", "timeline"], "timeline"),
+        (["table", "--view", "overview"], "overview"),
+    ],
+)
+def test_it_opens_at_a_view(oomrec, bundle, words, view):
+    run = oomrec(*words, bundle, "-o", "-")
+    assert re.findall(r'<html [^>]*data-view="([^"]*)"', run.stdout) == [view]
+
+
+def test_a_page_that_asks_nothing_of_anybody(oomrec, bundle):
+    """No element or style names another place, and the policy forbids it in any case."""
+    html = page_of(oomrec, bundle).html
+    assert "default-src 'none'" in html
+    assert not re.search(
+        r"""<(script|img|iframe|link|object)[^>]*\s(src|href)=["']?(https?:|//)""", html
+    )
+    assert "@import" not in html and "OOMREC_" not in html
+
+
+def test_opening_needs_a_display(oomrec, bundle, tmp_path):
+    tools = tmp_path / "tools"
+    tools.mkdir()
+    (tools / "xdg-open").write_text('#!/bin/sh\necho "$1" > "$OUT"\n')
+    (tools / "xdg-open").chmod(0o755)
+    environment = {"PATH": f"{tools}:/usr/bin:/bin", "OUT": tmp_path / "opened"}
+    without = oomrec("report", bundle, "--open", "-o", "a.html",
+                     env={**environment, "DISPLAY": None, "WAYLAND_DISPLAY": None})  # fmt: skip
+    assert without.exit_code == 0 and f"file://{tmp_path}/a.html" in without.stderr
+    assert not (tmp_path / "opened").exists()
+    oomrec("report", bundle, "--open", "-o", "a.html", env={**environment, "DISPLAY": ":9"})
+    assert (tmp_path / "opened").read_text() == f"{tmp_path}/a.html\n"
+
+
+def test_of_a_running_process(oomrec, tmp_path):
+    """Its recording, read while it lives: nothing to explain."""
+    program = "import sys; kept = bytearray(50 << 20); print('up', flush=True); sys.stdin.read()"
+    process = oomrec.start(
+        "run", "--mode", "exact", "--", "python3", "-c", program, stdin=subprocess.PIPE
+    )
+    assert process.stdout.readline() == b"up\n"
+    (session,) = oomrec.session_dir.rglob("*.session")
+    page = page_of(oomrec, session)
+    assert page.json["meta"]["live"] is True and page.json["verdict"] is None
+    assert page.json["request"] is None and page.json["environment"] is None
+    assert sum(page["row_live_bytes"]) > 50 << 20
+    oomrec.finish(process, input="")
+
+
+HOSTILE = [
+    "</script><script>alert(1)</script>",
+    "<img src=x onerror=alert(1)>",
+    "\x1b]0;title\x07\x1b[31m",
+    "a'\"&b",
+    "\udcff\udcfe",
+    "n" * 60_000,
+]
+
+
+def test_a_hostile_recording_is_harmless(oomrec, tmp_path):
+    """Names with markup, terminal escapes and bytes that are no text."""
+    program = tmp_path / "hostile.py"
+    program.write_text(
+        "import sys\n"
+        f"names = {HOSTILE!r}\n"
+        "kept = []\n"
+        "for number, name in enumerate(names):\n"
+        "    code = compile('def f():\\n    return bytearray(1 << 20)\\n', 'x' + name, 'exec')\n"
+        "    space = {}\n"
+        "    exec(code, space)\n"
+        "    space['f'].__code__ = space['f'].__code__.replace(co_name=name, co_qualname=name)\n"
+        "    kept.append(space['f']())\n"
+        "bytearray(1 << 40)\n",
+        encoding="utf-8",
+        errors="surrogateescape",
+    )
+    run = oomrec("run", "--mode", "exact", "--limit", "200M", "--", "python3", "hostile.py")
+    page = page_of(oomrec, run.bundles()[0])
+    for harm in ("alert(1)", "onerror=alert", "\x1b", "\udcff"):
+        assert harm not in page.html
+    text = json.dumps(page.json, ensure_ascii=False)
+    assert "<script>alert(1)" in text  # inside of the data it is whole, and only there
+    assert not re.search("[\x00-\x09\x0b-\x1f]", text)
+    held = [
+        page.functions(node)
+        for _, live_bytes, _, node in page.rows()
+        if 1 << 20 <= live_bytes < 2 << 20
+    ]
+    for name in HOSTILE[:2]:
+        assert any(name in functions for functions in held), name
+    assert all(len(string) <= 4096 for string in page.json["strings"])
+    assert len(page.html) < 4 << 20

@@ -1,0 +1,199 @@
+// What to try: every rule has a recording it fires on, and one like it that it must not fire on.
+#define DOCTEST_CONFIG_IMPLEMENT_WITH_MAIN
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <set>
+
+#include "tests/unit/report/image.h"
+#include "tools/advice/advice.h"
+
+using namespace oomrec;
+using namespace oomrec::tools;
+
+namespace {
+
+constexpr std::uint64_t kMiB = std::uint64_t{1} << 20;
+constexpr std::uint64_t kGiB = std::uint64_t{1} << 30;
+
+Place python(std::string file, std::string function) {
+  Place place;
+  place.kind = Place::Kind::python;
+  place.file = std::move(file);
+  place.function = std::move(function);
+  place.line = 7;
+  return place;
+}
+
+std::vector<std::uint64_t> series(std::size_t count, std::uint64_t (*at)(std::size_t)) {
+  std::vector<std::uint64_t> values;
+  for (std::size_t i = 0; i < count; ++i) values.push_back(at(i));
+  return values;
+}
+
+// A training program at its limit, whose largest holder is level.
+AdviceFacts facts() {
+  AdviceFacts facts;
+  HeldBy held;
+  held.subject = "train.py:7 make_batch";
+  held.stack = {python("/p/train.py", "make_batch"), python("/p/train.py", "main")};
+  held.holder = 5;
+  held.bytes = 600 * kMiB;
+  held.count = 60;
+  held.bytes_over_time = series(40, [](std::size_t) { return 600 * kMiB; });
+  facts.held = {held};
+  facts.all_bytes = 1000 * kMiB;
+  facts.request_bytes = 100 * kMiB;
+  facts.limit_bytes = kGiB;
+  facts.host_bytes = 900 * kMiB;
+  facts.rss_bytes = kGiB;
+  facts.threads = 4;
+  facts.is_python = true;
+  facts.request_stack = held.stack;
+  return facts;
+}
+
+struct Trial {
+  std::string_view rule;
+  void (*fires)(AdviceFacts&);
+  void (*does_not)(AdviceFacts&);
+  bool names_holder;
+};
+
+void grow(AdviceFacts& facts) {
+  facts.held[0].bytes_over_time = series(40, [](std::size_t i) { return (15 + i * 15) * kMiB; });
+}
+
+DeviceFigures device_with(std::uint64_t allocated, std::uint64_t reserved) {
+  DeviceFigures device;
+  device.label = "cuda:0";
+  device.torch = {allocated, reserved, {}};
+  return device;
+}
+
+const Trial kTrials[] = {
+    {"request_above_limit", [](AdviceFacts& f) { f.request_bytes = 2 * kGiB; },
+     [](AdviceFacts& f) { f.request_bytes = kGiB; }, false},
+    {"shared_memory", [](AdviceFacts& f) { f.verdict = VerdictCode::shared_memory_full; },
+     [](AdviceFacts& f) { f.verdict = VerdictCode::soft_limit; }, false},
+    {"kept_graph",
+     [](AdviceFacts& f) {
+       grow(f);
+       f.held[0].stack.insert(f.held[0].stack.begin(),
+                              python("/v/site-packages/torch/nn/functional.py", "linear"));
+     },
+     [](AdviceFacts& f) {
+       f.held[0].stack.insert(f.held[0].stack.begin(),
+                              python("/v/site-packages/torch/nn/functional.py", "linear"));
+     },
+     true},
+    {"growing", grow,
+     [](AdviceFacts& f) {  // a cache that levels off
+       f.held[0].bytes_over_time =
+           series(40, [](std::size_t i) { return std::min<std::uint64_t>(i * 40, 600) * kMiB; });
+     },
+     true},
+    {"data_loader",
+     [](AdviceFacts& f) {
+       f.held[0].stack.push_back(
+           python("/v/site-packages/torch/utils/data/dataloader.py", "__next__"));
+     },
+     [](AdviceFacts& f) {
+       f.held[0].stack.push_back(python("/p/torch_utils/data.py", "__next__"));
+     },
+     true},
+    {"pinned_memory", [](AdviceFacts& f) { f.held[0].space = Space::cuda_host; },
+     [](AdviceFacts& f) { f.held[0].space = Space::cuda; }, true},
+    {"cache", [](AdviceFacts& f) { f.held[0].subject = "store.py:3 fill_cache"; },
+     [](AdviceFacts& f) {
+       f.held[0].subject = "store.py:3 fill_cache";
+       f.held[0].bytes = 100 * kMiB;  // little
+     },
+     true},
+    {"read_whole",
+     [](AdviceFacts& f) { f.request_stack = {python("/v/pandas/io.py", "read_csv")}; },
+     [](AdviceFacts& f) { f.request_stack = {python("/v/pandas/io.py", "to_csv")}; }, false},
+    {"device_fragmentation", [](AdviceFacts& f) { f.devices = {device_with(6 * kGiB, 10 * kGiB)}; },
+     [](AdviceFacts& f) { f.devices = {device_with(8 * kGiB, 10 * kGiB)}; }, false},
+    {"thread_arenas", [](AdviceFacts& f) { f.threads = 32, f.rss_bytes = 2 * kGiB; },
+     [](AdviceFacts& f) { f.threads = 2, f.rss_bytes = 2 * kGiB; }, false},
+    {"many_small", [](AdviceFacts& f) { f.held[0].count = 10'000'000; },
+     [](AdviceFacts& f) { f.held[0].count = 1'000'000; }, true},
+};
+
+std::set<std::string_view> rules_of(const AdviceFacts& facts) {
+  std::set<std::string_view> rules;
+  for (const Advice& advice : advice_of(facts)) rules.insert(advice.rule);
+  return rules;
+}
+
+}  // namespace
+
+TEST_CASE("each rule fires where it should, and alone") {
+  std::set<std::string_view> tried;
+  for (const Trial& trial : kTrials) {
+    AdviceFacts ill = facts(), well = facts();
+    trial.fires(ill);
+    trial.does_not(well);
+    CHECK_MESSAGE(rules_of(ill) == std::set<std::string_view>{trial.rule}, trial.rule);
+    CHECK_MESSAGE(!rules_of(well).contains(trial.rule), trial.rule);
+    const std::vector<Advice> advice = advice_of(ill);
+    CHECK(advice.at(0).holder.has_value() == trial.names_holder);
+    CHECK_MESSAGE(advice[0].text.size() > 40, advice[0].text);
+    tried.insert(trial.rule);
+  }
+  for (const AdviceRule& rule : advice_rules()) CHECK_MESSAGE(tried.contains(rule.name), rule.name);
+  CHECK(rules_of(facts()).empty());
+}
+
+TEST_CASE("what warms up, swings or is seen too seldom does not grow") {
+  using Shape = std::uint64_t (*)(std::size_t);
+  const Shape shapes[] = {
+      [](std::size_t i) { return i < 3 ? kMiB : 600 * kMiB; },     // warm-up
+      [](std::size_t i) { return (100 + 50 * (i % 7)) * kMiB; },   // sawtooth
+      [](std::size_t i) { return (i < 30 ? 20 * i : 5) * kMiB; },  // given back
+      [](std::size_t i) { return (600 - 10 * i) * kMiB; },         // shrinks
+  };
+  for (const Shape shape : shapes) {
+    AdviceFacts level = facts();
+    level.held[0].bytes_over_time = series(40, shape);
+    CHECK(rules_of(level).empty());
+  }
+  AdviceFacts seldom = facts();
+  seldom.held[0].bytes_over_time = series(7, [](std::size_t i) { return (i + 1) * 80 * kMiB; });
+  CHECK(rules_of(seldom).empty());
+}
+
+TEST_CASE("the facts of a recording: who holds, by its line, over time") {
+  tests::ReadableImage image;
+  image.open<session::Checkpoint>(session::TableId::checkpoints);
+  image.open<session::CheckpointRow>(session::TableId::checkpoint_rows);
+  const auto line = image.python("/home/me/train.py", "keep", 12);
+  const auto other = image.python("/home/me/train.py", "main", 30);
+  const auto torch = image.python("/v/site-packages/torch/nn.py", "linear", 4);
+  const std::uint32_t small = image.holder(image.stack({other, line}), Space::heap, 100 * kMiB, 2);
+  const std::uint32_t large = image.holder(image.stack({line, torch}), Space::map, 700 * kMiB, 3);
+  image.holder(image.stack({line}), Space::torch, 900 * kMiB, 1);  // inside of other spaces
+  std::uint32_t first = 0;
+  image.add<session::CheckpointRow>(session::TableId::checkpoint_rows, &first) = {small, 1000, 7};
+  image.add<session::CheckpointRow>(session::TableId::checkpoint_rows) = {large, 1000, 5};
+  auto& checkpoint = image.add<session::Checkpoint>(session::TableId::checkpoints);
+  checkpoint.time_ns = image.header().start_monotonic_ns + 1'000'000'000;
+  checkpoint.first_row = first, checkpoint.rows = 2;
+
+  const AdviceFacts facts = advice_facts(image.source());
+
+  REQUIRE(facts.held.size() == 2);
+  CHECK(facts.held[0].subject == "/home/me/train.py:12 keep");
+  CHECK(facts.held[0].holder == large);
+  CHECK(facts.held[0].bytes == 800 * kMiB);
+  CHECK(facts.held[0].count == 5);
+  CHECK(facts.held[0].stack[0].function == "linear");
+  CHECK(facts.held[0].bytes_over_time == std::vector<std::uint64_t>{12, 800 * kMiB});
+  CHECK(facts.held[1].bytes == 640 * kMiB);
+  CHECK(facts.all_bytes == 1440 * kMiB);
+  CHECK(facts.request_bytes == 412 * kMiB);
+  CHECK(facts.limit_bytes == kGiB);
+  CHECK(facts.is_python);
+  CHECK(facts.share_of(720 * kMiB) == 0.5);
+}

@@ -1,0 +1,157 @@
+// Redaction: what of a text may be told, and that nothing else is left in a recording.
+#define DOCTEST_CONFIG_IMPLEMENT_WITH_MAIN
+#include <doctest/doctest.h>
+
+#include <fstream>
+
+#include "tests/unit/report/image.h"
+#include "tools/error.h"
+#include "tools/redact/bundle.h"
+#include "tools/redact/files.h"
+#include "tools/redact/recording.h"
+#include "tools/redact/words.h"
+
+using namespace oomrec;
+using namespace oomrec::tools;
+using oomrec::tests::ReadableImage;
+
+namespace {
+
+// In the recording: host node7, working directory /home/me, and a file of the user "alice".
+struct Example : ReadableImage {
+  Example() { python("/home/alice/src/deep/model.py", "forward", 3); }
+  RedactedWords words() const { return RedactedWords{*source().recording}; }
+};
+
+}  // namespace
+
+TEST_CASE("a path tells the code, not the machine") {
+  const RedactedWords words = Example{}.words();
+  const std::pair<const char*, const char*> paths[] = {
+      {"/home/me/train.py", "train.py"},
+      {"/home/me/pkg/sub/train.py", "sub/train.py"},
+      {"/home/alice/model.py", "model.py"},
+      {"/home/alice/src/deep/model.py", "deep/model.py"},
+      {"/data/alice/model.py", "data/model.py"},
+      {"/mnt/x/alice/y/model.py", "y/model.py"},
+      {"/srv/jobs/run7/train.py", "run7/train.py"},
+      {"/home/alice/v/lib/python3.11/site-packages/numpy/core/n.py",
+       "/site-packages/numpy/core/n.py"},
+      {"/home/alice/.pyenv/lib/python3.11/json/decoder.py", "/lib/python3.11/json/decoder.py"},
+      {"/usr/lib/x86_64-linux-gnu/libm.so.6", "/usr/lib/x86_64-linux-gnu/libm.so.6"},
+      {"<frozen importlib._bootstrap>", "<frozen importlib._bootstrap>"},
+      {"train.py", "train.py"},
+      {"/home/me", "…"},
+      {"", ""},
+  };
+  for (const auto& [whole, shortened] : paths) CHECK(words.path(whole) == std::string{shortened});
+}
+
+TEST_CASE("a text loses paths and names, and nothing else") {
+  const RedactedWords words = Example{}.words();
+  CHECK(words.text("1.0 GiB of 2 GiB in use (99 %), at 10:15") ==
+        "1.0 GiB of 2 GiB in use (99 %), at 10:15");
+  CHECK(words.text("in /home/alice/src/model.py:31: too large") == "in src/model.py:31: too large");
+  CHECK(words.text("memcg=/user.slice/a/b.scope,task=python3") == "memcg=a/b.scope,task=python3");
+  CHECK(words.text("on node7 by alice") == "on … by …");
+  CHECK(words.text("malice aforethought, node77") == "malice aforethought, node77");
+  CHECK(words.text("10 MiB / 20 MiB") == "10 MiB / 20 MiB");
+}
+
+TEST_CASE("the recording holds nothing of its machine, and all of its stacks") {
+  Example image;
+  const auto line = image.python("/home/alice/job/train.py", "make", 31);
+  const auto secret = image.label("customer Smith"), again = image.label("customer Smith");
+  const auto other = image.label("x");
+  const auto holder = [&](std::uint64_t label, std::uint64_t bytes) {
+    image.holder(image.node(image.node(image.node(0, image.group("loader")), label), line),
+                 Space::heap, bytes, 1);
+  };
+  holder(secret, 10), holder(again, 20), holder(other, 40);
+  image.string("nobody refers to this");
+  image.header().cgroup_path = image.string("/user.slice/user-1000.slice/job");
+  image.header().heap_note = image.string("heap not observed: /home/alice/lib/liba.so");
+  std::strcpy(image.header().death.kernel_line, "oom-kill: memcg=/x/y/z/job-17,task=python3");
+  std::strcpy(image.header().shared.path, "/dev/shm/alice/x/file");
+  const Source source = image.source();
+  const std::string bytes =
+      redacted_recording(*source.recording, RedactedWords{*source.recording}, nullptr);
+
+  for (const char* word : {"node7", "/home", "alice", "--token", "customer", "Smith",
+                           "nobody refers", "user.slice", "/x/y", "batch=8"})
+    CHECK_MESSAGE(bytes.find(word) == bytes.npos, std::string{word});
+
+  tests::ScratchDirectory directory;
+  const std::string path = directory.path() + "/recording.oomrec";
+  std::ofstream{path, std::ios::binary} << bytes;
+  const Source read = open_source(path);
+  const Recording& recording = *read.recording;
+  CHECK(recording.arguments().empty());
+  CHECK(recording.text(recording.header().executable) == "bin/python3.11");
+  CHECK(recording.text(recording.header().heap_note) == "heap not observed: lib/liba.so");
+  CHECK(std::string{recording.header().death.kernel_line} ==
+        "oom-kill: memcg=z/job-17,task=python3");
+  CHECK(recording.header().pid == 4711);
+  const std::vector<HolderFigures> before = source.recording->holders(),
+                                   after = recording.holders();
+  REQUIRE(after.size() == before.size());
+  std::vector<std::string> labels;
+  for (std::size_t i = 0; i < after.size(); ++i) {
+    CHECK(after[i].live_bytes == before[i].live_bytes);
+    const auto stack = read.places->of_stack(after[i].node);
+    CHECK(stack.size() == source.places->of_stack(before[i].node).size());
+    if (after[i].live_bytes > 40) continue;
+    CHECK((*read.places)[stack[0]].function == "make");
+    CHECK((*read.places)[stack[0]].file == "job/train.py");
+    CHECK((*read.places)[stack[0]].line == 31);
+    labels.push_back((*read.places)[stack[1]].function);
+  }
+  CHECK(labels == std::vector<std::string>{"[1]", "[1]", "[2]"});
+}
+
+TEST_CASE("members that are about machine and user lose their value, the others their paths") {
+  const RedactedWords words = Example{}.words();
+  const Json redacted =
+      redacted_file("environment.json",
+                    {{"host", "node7"},
+                     {"argv", {"python3", "train.py"}},
+                     {"cwd", "/home/me"},
+                     {"ram_bytes", 17},
+                     {"environment", {{"PYTHONPATH", "/home/alice"}}},
+                     {"modules", {{{"path", "/home/alice/lib/liba.so"}, {"build_id", "abc"}}}},
+                     {"gpus", {{{"uuid", "GPU-1"}, {"name", "Card"}}}}},
+                    words);
+  CHECK(redacted == Json{{"host", nullptr},
+                         {"argv", nullptr},
+                         {"cwd", nullptr},
+                         {"ram_bytes", 17},
+                         {"environment", Json::object()},
+                         {"modules", {{{"path", "lib/liba.so"}, {"build_id", "abc"}}}},
+                         {"gpus", {{{"uuid", nullptr}, {"name", "Card"}}}}});
+  const Json metadata = redacted_file("metadata.json",
+                                      {{"context", "for alice"},
+                                       {"custom_metadata", {{"customer", "Smith"}}},
+                                       {"verdict", {{"summary", "no room in /home/me/out/x"}}}},
+                                      words);
+  CHECK(metadata == Json{{"context", nullptr},
+                         {"custom_metadata", Json::object()},
+                         {"verdict", {{"summary", "no room in out/x"}}}});
+}
+
+TEST_CASE("a redacted bundle says so, and is not written over another") {
+  Example image;
+  const Source source = image.source();
+  tests::ScratchDirectory directory;
+  const std::filesystem::path to = directory.path() + "/given";
+
+  write_redacted(source, to);
+
+  const Source read = open_source(to);
+  CHECK(is_redacted(read));
+  CHECK_FALSE(is_redacted(source));
+  CHECK(read.failure() == source.failure());
+  CHECK(read.trigger() == source.trigger());
+  CHECK(read.outcome() == source.outcome());
+  CHECK(read.verdict().code == source.verdict().code);
+  CHECK_THROWS_AS(write_redacted(source, to), Error);
+}

@@ -1,0 +1,129 @@
+#include <algorithm>
+#include <array>
+#include <unordered_map>
+
+#include "tools/advice/advice.h"
+#include "tools/analysis/checkpoints.h"
+#include "tools/analysis/statistics.h"
+#include "tools/analysis/timeline.h"
+#include "tools/print/happened.h"
+#include "tools/print/stack.h"
+
+namespace oomrec::tools {
+namespace {
+
+using session::TableId;
+
+// So many of the largest holders are looked at: what no one of them shows is nobody's fault.
+constexpr std::size_t kMostHolders = 1000;
+
+std::vector<Place> copied(const std::vector<PlaceId>& ids, const Places& places) {
+  std::vector<Place> stack;
+  for (const PlaceId id : ids) stack.push_back(places[id]);
+  return stack;
+}
+
+std::vector<HolderFigures> largest_holders(const Recording& recording) {
+  std::vector<HolderFigures> holders = recording.holders();
+  std::erase_if(holders, [](const HolderFigures& holder) {
+    return !adds_up(holder.space) || holder.live_bytes == 0;
+  });
+  const std::size_t kept = std::min(holders.size(), kMostHolders);
+  std::partial_sort(holders.begin(), holders.begin() + static_cast<std::ptrdiff_t>(kept),
+                    holders.end(), [](const HolderFigures& a, const HolderFigures& b) {
+                      return a.live_bytes != b.live_bytes ? a.live_bytes > b.live_bytes
+                                                          : a.entry < b.entry;
+                    });
+  holders.resize(kept);
+  return holders;
+}
+
+// One for each subject, with the holders of each by entry.
+class Subjects {
+ public:
+  Subjects(const Source& source, const std::vector<HolderFigures>& holders) {
+    Stacks stacks{*source.recording, *source.places};
+    std::vector<StackId> stack_of;
+    for (const HolderFigures& holder : holders) stack_of.push_back(stacks.of_node(holder.node));
+    const std::vector<PlaceId> subjects = subjects_of(stacks, *source.places);
+    std::unordered_map<PlaceId, std::size_t> number_of;
+    for (std::size_t i = 0; i < holders.size(); ++i) {
+      const PlaceId subject = subjects[stack_of[i]];
+      const auto [at, is_new] = number_of.try_emplace(subject, held_.size());
+      if (is_new)
+        held_.push_back(first_of(subject, holders[i], stacks.places(stack_of[i]), *source.places));
+      held_[at->second].bytes += holders[i].live_bytes;
+      held_[at->second].count += holders[i].live_count;
+      number_of_holder_[holders[i].entry] = at->second;
+    }
+    add_times(*source.recording);
+  }
+
+  std::vector<HeldBy> take() {
+    std::sort(held_.begin(), held_.end(),
+              [](const HeldBy& a, const HeldBy& b) { return a.bytes > b.bytes; });
+    return std::move(held_);
+  }
+
+ private:
+  static HeldBy first_of(PlaceId subject, const HolderFigures& holder,
+                         const std::vector<PlaceId>& stack, const Places& places) {
+    HeldBy held;
+    held.subject = subject != 0 ? place_text(places[subject], places) : "unknown code";
+    held.stack = copied(stack, places);
+    held.holder = holder.entry;
+    held.space = holder.space;
+    return held;
+  }
+
+  void add_times(const Recording& recording) {
+    const std::vector<Checkpoint> checkpoints = checkpoints_of(recording);
+    for (HeldBy& held : held_) held.bytes_over_time.resize(checkpoints.size());
+    for (std::size_t at = 0; at < checkpoints.size(); ++at) {
+      for (const CheckpointRow& row : checkpoints[at].largest) {
+        const auto number = number_of_holder_.find(row.holder);
+        if (number != number_of_holder_.end())
+          held_[number->second].bytes_over_time[at] += row.live_bytes;
+      }
+    }
+  }
+
+  std::vector<HeldBy> held_;
+  std::unordered_map<std::uint32_t, std::size_t> number_of_holder_;
+};
+
+std::size_t threads_of(const Recording& recording) {
+  std::size_t threads = 0;
+  session::Lane lane{};
+  for (std::uint64_t i = 1; i < recording.view().count(TableId::lanes); ++i)
+    if (recording.view().read(TableId::lanes, i, lane) && lane.owner_tid != 0) ++threads;
+  return threads;
+}
+
+}  // namespace
+
+AdviceFacts advice_facts(const Source& source) {
+  const Recording& recording = *source.recording;
+  AdviceFacts facts;
+  facts.held = Subjects{source, largest_holders(recording)}.take();
+  for (const HolderFigures& holder : recording.holders())
+    if (adds_up(holder.space)) facts.all_bytes += holder.live_bytes;
+  const Refused refused{source};
+  if (refused.there) {
+    facts.request_bytes = refused.failure.bytes;
+    facts.request_stack = copied(source.places->of_stack(refused.failure.node), *source.places);
+  }
+  const bundle::Verdict verdict = source.verdict();
+  facts.verdict = verdict.code;
+  if (verdict.limit != LimitKind::none && !counts_things(verdict.limit))
+    facts.limit_bytes = verdict.limit_bytes;
+  facts.devices = devices_of(recording, source.failure());
+  for (const Space space : spaces_that_add_up())
+    if (is_on_host(space)) facts.host_bytes += recording.totals(space).live_bytes;
+  facts.rss_bytes = recording.header().health.rss_bytes;
+  facts.threads = threads_of(recording);
+  facts.is_python = recording.header().python.version_hex != 0;
+  return facts;
+}
+
+}  // namespace oomrec::tools

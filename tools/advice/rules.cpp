@@ -1,0 +1,255 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <numeric>
+
+#include "tools/advice/advice.h"
+#include "tools/text.h"
+
+namespace oomrec::tools {
+namespace {
+
+constexpr double kMuch = 0.2;  // of what all holders hold: worth a word
+constexpr std::uint64_t kMiB = std::uint64_t{1} << 20;
+
+using Words = std::initializer_list<std::string_view>;
+
+bool has(std::string_view text, std::string_view word) {
+  return text.find(word) != std::string_view::npos;
+}
+
+bool has_any(std::string_view text, Words words) {
+  return std::any_of(words.begin(), words.end(),
+                     [text](std::string_view word) { return has(text, word); });
+}
+
+// Whether a Python line of the stack is in one of these files, or in a function so named.
+bool runs(const std::vector<Place>& stack, Words files, Words functions) {
+  return std::any_of(stack.begin(), stack.end(), [&](const Place& place) {
+    return place.kind == Place::Kind::python &&
+           (has_any(place.file, files) || has_any(place.function, functions));
+  });
+}
+
+// The largest that fulfils a condition, where it holds much.
+template <class Condition>
+const HeldBy* much_held(const AdviceFacts& facts, Condition&& condition) {
+  for (const HeldBy& held : facts.held) {
+    if (facts.share_of(held.bytes) < kMuch) break;
+    if (condition(held)) return &held;
+  }
+  return nullptr;
+}
+
+std::string says(const HeldBy& held) {
+  return fmt::format("{} holds {} in {}", held.subject, size_text(held.bytes),
+                     plural(held.count, "block", "blocks"));
+}
+
+// Larger in every quarter of the time than in the one before, up to now: no warm-up, which levels
+// off, and no sawtooth.
+bool grows(const HeldBy& held) {
+  constexpr std::size_t kQuarters = 4;
+  constexpr std::size_t kLeast = 8;
+  constexpr double kLeastGrowth = 1.1;
+  const std::vector<std::uint64_t>& bytes = held.bytes_over_time;
+  if (bytes.size() < kLeast) return false;
+  double before = 0;
+  for (std::size_t quarter = 0; quarter < kQuarters; ++quarter) {
+    const auto at = [&](std::size_t part) {
+      return bytes.begin() + static_cast<std::ptrdiff_t>(bytes.size() * part / kQuarters);
+    };
+    const auto begin = at(quarter), end = at(quarter + 1);
+    const double mean = std::accumulate(begin, end, 0.0) / static_cast<double>(end - begin);
+    if (quarter != 0 && mean < before * kLeastGrowth) return false;
+    before = mean;
+  }
+  return static_cast<double>(bytes.back()) >= before * 0.9;
+}
+
+bool is_torch(const std::vector<Place>& stack) { return runs(stack, {"/torch/"}, {}); }
+
+std::optional<Advice> request_above_limit(const AdviceFacts& facts) {
+  if (facts.request_bytes == 0 || facts.limit_bytes == 0 ||
+      facts.request_bytes <= facts.limit_bytes)
+    return {};
+  return Advice{{},
+                fmt::format("One request asked for {}, more than the whole limit of {}: freeing "
+                            "other memory cannot help. Ask for it in pieces, or raise the limit.",
+                            size_text(facts.request_bytes), size_text(facts.limit_bytes)),
+                {}};
+}
+
+std::optional<Advice> kept_graph(const AdviceFacts& facts) {
+  const HeldBy* const held =
+      much_held(facts, [](const HeldBy& row) { return is_torch(row.stack) && grows(row); });
+  if (held == nullptr) return {};
+  return Advice{{},
+                fmt::format("{}, and more in every quarter of the run, allocated inside PyTorch: a "
+                            "tensor that is kept keeps its whole graph. Keep loss.item() or "
+                            "loss.detach() in lists, not the loss; keep no outputs across steps.",
+                            says(*held)),
+                held->holder};
+}
+
+std::optional<Advice> growing(const AdviceFacts& facts) {
+  const HeldBy* const held =
+      much_held(facts, [](const HeldBy& row) { return !is_torch(row.stack) && grows(row); });
+  if (held == nullptr) return {};
+  return Advice{{},
+                fmt::format("{}, and more in every quarter of the run: look for a list, dictionary "
+                            "or closure that is given something in every step and never emptied.",
+                            says(*held)),
+                held->holder};
+}
+
+std::optional<Advice> cache(const AdviceFacts& facts) {
+  const HeldBy* const held = much_held(facts, [](const HeldBy& row) {
+    return has_any(row.subject, {"cache", "Cache", "memoize"}) ||
+           runs(row.stack, {"cachetools/", "joblib/memory"}, {"lru_cache", "memoize", "_cached"});
+  });
+  if (held == nullptr) return {};
+  return Advice{
+      {},
+      fmt::format("{}, by its name for a cache: bound it (functools.lru_cache(maxsize=…), "
+                  "a size in bytes), or empty it between steps.",
+                  says(*held)),
+      held->holder};
+}
+
+std::optional<Advice> data_loader(const AdviceFacts& facts) {
+  const HeldBy* const held = much_held(
+      facts, [](const HeldBy& row) { return runs(row.stack, {"torch/utils/data/"}, {}); });
+  if (held == nullptr) return {};
+  return Advice{{},
+                fmt::format("{}, inside a DataLoader: it keeps num_workers × prefetch_factor "
+                            "batches ready, and each worker a copy of the dataset. Lower these, "
+                            "or let the dataset read from a file or an array that is mapped.",
+                            says(*held)),
+                held->holder};
+}
+
+std::optional<Advice> pinned_memory(const AdviceFacts& facts) {
+  const HeldBy* const held = much_held(facts, [](const HeldBy& row) {
+    return row.space == Space::cuda_host || row.space == Space::hip_host;
+  });
+  if (held == nullptr) return {};
+  return Advice{{},
+                fmt::format("{} of pinned host memory, which can never be swapped and which "
+                            "PyTorch keeps for reuse: pin only what is copied all the time "
+                            "(pin_memory=False elsewhere).",
+                            says(*held)),
+                held->holder};
+}
+
+std::optional<Advice> device_fragmentation(const AdviceFacts& facts) {
+  constexpr double kRatio = 0.3;
+  for (const DeviceFigures& device : facts.devices) {
+    if (!device.torch || device.torch->reserved_bytes < 256 * kMiB ||
+        device.torch->fragmentation_ratio() < kRatio)
+      continue;
+    return Advice{
+        {},
+        fmt::format("On {} PyTorch holds {} and uses {} of it: the rest is in pieces, or cached. "
+                    "Try PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True, and fewer different "
+                    "sizes (pad batches to a few lengths).",
+                    device.label, size_text(device.torch->reserved_bytes),
+                    size_text(device.torch->allocated_bytes)),
+        {}};
+  }
+  return {};
+}
+
+std::optional<Advice> thread_arenas(const AdviceFacts& facts) {
+  constexpr std::size_t kManyThreads = 8;
+  if (facts.threads < kManyThreads || facts.rss_bytes < 2 * facts.host_bytes ||
+      facts.rss_bytes - facts.host_bytes < 256 * kMiB)
+    return {};
+  return Advice{{},
+                fmt::format("{} is resident, {} of it live blocks, with {} threads: glibc keeps "
+                            "an arena of freed memory for each few threads. Try "
+                            "MALLOC_ARENA_MAX=2, or jemalloc.",
+                            size_text(facts.rss_bytes), size_text(facts.host_bytes), facts.threads),
+                {}};
+}
+
+std::optional<Advice> read_whole(const AdviceFacts& facts) {
+  constexpr std::array<std::string_view, 6> kReaders = {"read_csv",  "read_json", "read_parquet",
+                                                        "readlines", "read_text", "read_bytes"};
+  const auto reads = [&](const std::vector<Place>& stack) {
+    return std::any_of(kReaders.begin(), kReaders.end(),
+                       [&](std::string_view name) { return runs(stack, {}, {name}); });
+  };
+  const HeldBy* const held = much_held(facts, [&](const HeldBy& row) { return reads(row.stack); });
+  if (held == nullptr && !reads(facts.request_stack)) return {};
+  return Advice{
+      {},
+      fmt::format("{} read whole: read it in pieces (chunksize=…, iterate over the "
+                  "file, columns=…), or map it (numpy.memmap, memory_map=True).",
+                  held != nullptr ? says(*held) + ": a file is"
+                                  : std::string{"What was refused was for a file that is"}),
+      held != nullptr ? std::optional{held->holder} : std::nullopt};
+}
+
+std::optional<Advice> many_small(const AdviceFacts& facts) {
+  constexpr std::uint64_t kMany = 1'000'000;
+  constexpr std::uint64_t kSmallBytes = 256;
+  const HeldBy* const held = much_held(facts, [](const HeldBy& row) {
+    return row.count >= kMany && row.bytes / row.count <= kSmallBytes;
+  });
+  if (held == nullptr) return {};
+  return Advice{
+      {},
+      fmt::format("{}, {} on average: {}", says(*held), size_text(held->bytes / held->count),
+                  facts.is_python
+                      ? "keep such values in arrays (numpy, array.array) or classes with "
+                        "__slots__, not as objects each."
+                      : "keep them in arrays or an arena; an allocator adds 16 bytes to each."),
+      held->holder};
+}
+
+std::optional<Advice> shared_memory(const AdviceFacts& facts) {
+  if (facts.verdict != VerdictCode::shared_memory_full) return {};
+  return Advice{{},
+                "The file system of shared memory is too small: give the container more "
+                "(docker run --shm-size=2g, a memory emptyDir on /dev/shm), or use fewer workers.",
+                {}};
+}
+
+}  // namespace
+
+double AdviceFacts::share_of(std::uint64_t bytes) const {
+  return all_bytes == 0 ? 0 : static_cast<double>(bytes) / static_cast<double>(all_bytes);
+}
+
+const std::vector<AdviceRule>& advice_rules() {
+  // What is surest first.
+  static const std::vector<AdviceRule> rules = {
+      {"request_above_limit", request_above_limit},
+      {"shared_memory", shared_memory},
+      {"kept_graph", kept_graph},
+      {"growing", growing},
+      {"data_loader", data_loader},
+      {"pinned_memory", pinned_memory},
+      {"cache", cache},
+      {"read_whole", read_whole},
+      {"device_fragmentation", device_fragmentation},
+      {"thread_arenas", thread_arenas},
+      {"many_small", many_small},
+  };
+  return rules;
+}
+
+std::vector<Advice> advice_of(const AdviceFacts& facts) {
+  std::vector<Advice> found;
+  for (const AdviceRule& rule : advice_rules()) {
+    if (std::optional<Advice> advice = rule.advise(facts)) {
+      advice->rule = rule.name;
+      found.push_back(std::move(*advice));
+    }
+  }
+  return found;
+}
+
+}  // namespace oomrec::tools

@@ -1,0 +1,29 @@
+// What happened, as its parts stand in JSON: verdict, request, limit, the worker it ended for.
+#pragma once
+
+#include <string>
+
+#include "recorder/bundle/verdict.h"
+#include "tools/bundles/source.h"
+#include "tools/json.h"
+
+namespace oomrec::tools {
+
+// The request that was refused, if one was.
+struct Refused {
+  bool there = false;
+  session::Failure failure{};
+  session::Thread thread{};
+
+  explicit Refused(const Source&);
+
+  // Empty: PyTorch's allocator gave up, which has no code.
+  std::string error() const;
+};
+
+Json verdict_json(const bundle::Verdict&);
+Json limit_json(const bundle::Verdict&);
+Json request_json(const Source&);  // null: nothing was refused
+Json child_json(const Source&);    // null: it ended for no worker
+
+}  // namespace oomrec::tools

@@ -1,0 +1,55 @@
+// `oomrec redact`: a bundle that may be given away.
+#include <fmt/format.h>
+
+#include "tools/arguments.h"
+#include "tools/bundles/source.h"
+#include "tools/commands.h"
+#include "tools/json.h"
+#include "tools/redact/bundle.h"
+#include "tools/symbolize/cache_directory.h"
+#include "tools/text.h"
+
+namespace oomrec::tools {
+namespace {
+
+constexpr const char* kExamples =
+    "  oomrec redact                                    the newest bundle, into NAME-redacted\n"
+    "  oomrec redact oom_dumps/oom_cpu_20261121_101530_001 -o for-the-bug-report\n"
+    "  oomrec show for-the-bug-report\n";
+
+}  // namespace
+
+int redact_command(const Words& words) {
+  Arguments arguments{
+      "redact", "[OPTIONS] [BUNDLE]",
+      "Writes a bundle anew without host, user, arguments, working directory, environment, source "
+      "lines and the words its user gave, with paths shortened; names of functions, libraries and "
+      "threads stay. redacted.json in it lists what was left out. Every command reads it.",
+      kExamples};
+  std::string bundle, directory;
+  bool json = false;
+  arguments.positional(
+      "BUNDLE", bundle,
+      "a bundle's directory, or a recording; without it the newest in ./oom_dumps or "
+      "OOMREC_DUMP_DIR");
+  arguments.option("-o", "DIR", directory, "the new bundle (NAME-redacted); it must not be there");
+  arguments.flag("--json", json, "print JSON (docs/bundle-format.md)");
+  if (!arguments.parse(words)) return code(Exit::shown);
+
+  const Source source = open_source(bundle, CacheDirectory::of_user());
+  std::filesystem::path to = directory;
+  if (to.empty()) {
+    const std::filesystem::path from =
+        source.bundle.empty() ? source.recording->path().stem() : source.bundle.filename();
+    to = from.string() + "-redacted";
+  }
+  write_redacted(source, to);
+  const std::string written = std::filesystem::absolute(to).lexically_normal().string();
+  if (json)
+    print_json({{"schema_version", 1}, {"bundle", written}});
+  else
+    fmt::print("{}\n", printable(written));
+  return code(Exit::shown);
+}
+
+}  // namespace oomrec::tools

@@ -1,0 +1,119 @@
+// `oomrec report`, and `flamegraph` and `table`: a recording as one HTML file, opened at a view.
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cstdio>
+
+#include "tools/bundles/options.h"
+#include "tools/bundles/source.h"
+#include "tools/commands.h"
+#include "tools/output_file.h"
+#include "tools/redact/bundle.h"
+#include "tools/redact/scratch_directory.h"
+#include "tools/report/data.h"
+#include "tools/report/output.h"
+#include "tools/report/page.h"
+#include "tools/text.h"
+
+namespace oomrec::tools {
+namespace {
+
+// A command that shows the page at its view.
+struct ReportCommand {
+  std::string_view name, view, summary, examples;
+};
+
+constexpr ReportCommand kReport = {
+    "report", "",
+    "Writes one HTML file that shows a recording in a browser, without a network: what happened, "
+    "memory over time, a flame graph and a table of who holds it, processes and environment.",
+    "  oomrec report                            the newest bundle, into oomrec-report-*.html\n"
+    "  oomrec report --open                     and show it\n"
+    "  oomrec report oom_dumps/oom_cpu_20261121_101530_001 -o why.html\n"
+    "  oomrec report --redact -o - | gzip > for-the-bug-report.html.gz\n"};
+constexpr ReportCommand kFlamegraph = {"flamegraph", "flame",
+                                       "The page of `oomrec report`, opened at the flame graph.",
+                                       "  oomrec flamegraph --open\n"
+                                       "  oomrec flamegraph -o flames.html\n"};
+constexpr ReportCommand kTable = {"table", "table",
+                                  "The page of `oomrec report`, opened at the table.",
+                                  "  oomrec table --open\n"
+                                  "  oomrec table -o table.html\n"};
+
+struct ReportOptions : ReadOptions {
+  std::string file;
+  std::string view;
+  bool redact = false;
+  bool open = false;
+  bool force = false;
+};
+
+void say_where(const std::filesystem::path& file, const ReportOptions& options, std::size_t bytes) {
+  if (options.json) {
+    print_json({{"schema_version", 1},
+                {"file", std::filesystem::absolute(file).string()},
+                {"bytes", bytes},
+                {"view", text_or_null(options.view)},
+                {"redacted", options.redact}});
+  } else {
+    fmt::print("{} ({})\n", printable(file.string()), size_text(bytes));
+  }
+}
+
+std::string page_of(const Source& source, const ReportOptions& options) {
+  return report_page(report_title(*source.recording), options.view, report_data(source));
+}
+
+// Made of a redacted bundle, so that nothing can be on the page that is not in that.
+std::string redacted_page(const Source& source, const ReportOptions& options) {
+  const ScratchDirectory scratch;
+  const std::filesystem::path bundle =
+      scratch.path() / (source.bundle.empty() ? "recording" : source.bundle.filename());
+  write_redacted(source, bundle);
+  return page_of(open_source(bundle, options.cache()), options);
+}
+
+int report(const ReportCommand& command, const Words& words) {
+  Arguments arguments{command.name, "[OPTIONS] [BUNDLE]", command.summary, command.examples};
+  ReportOptions options;
+  options.view = command.view;
+  options.add_to(arguments);
+  arguments.option("-o", "FILE", options.file,
+                   "write FILE (oomrec-report-PROGRAM-PID.html); - is stdout");
+  arguments.flag("--force", options.force, "overwrite the file where none was named");
+  arguments.flag("--redact", options.redact,
+                 "leave out what tells of the machine and its user (`oomrec redact`)");
+  arguments.flag("--open", options.open, "show it in the browser");
+  arguments.choice("--view", "VIEW", options.view,
+                   {"overview", "timeline", "flame", "table", "leaks", "fragmentation", "processes",
+                    "environment"},
+                   "what it opens at");
+  if (!arguments.parse(words)) return code(Exit::shown);
+  allow_debuginfod(options.debuginfod);
+
+  const Source source = open_source(options.bundle, options.cache());
+  const std::string page =
+      options.redact ? redacted_page(source, options) : page_of(source, options);
+  if (options.file == "-") {
+    std::fwrite(page.data(), 1, page.size(), stdout);
+    return code(Exit::shown);
+  }
+  const bool named = !options.file.empty();
+  const std::filesystem::path file =
+      named ? std::filesystem::path{options.file}
+            : report_file(program_name(*source.recording), source.recording->header().pid);
+  write_output(file, page, named || options.force ? IfThere::overwrite : IfThere::refuse);
+  say_where(file, options, page.size());
+  if (options.open && !open_in_browser(file))
+    fmt::print(stderr, "there is no browser to be had here: open file://{}\n",
+               printable(std::filesystem::absolute(file).string()));
+  return code(Exit::shown);
+}
+
+}  // namespace
+
+int report_command(const Words& words) { return report(kReport, words); }
+int flamegraph_command(const Words& words) { return report(kFlamegraph, words); }
+int table_command(const Words& words) { return report(kTable, words); }
+
+}  // namespace oomrec::tools

@@ -1,0 +1,69 @@
+#include "tools/report/data.h"
+
+#include <fmt/format.h>
+
+#include "tools/advice/advice.h"
+#include "tools/report/facts.h"
+#include "tools/report/over_time.h"
+#include "tools/report/rows.h"
+#include "tools/terminal.h"
+#include "tools/text.h"
+
+namespace oomrec::tools {
+namespace {
+
+// Number of the recorded process among those of the page, whose array may be null.
+std::uint16_t own_number(const Json& processes) {
+  for (std::size_t i = 0; processes.is_array() && i < processes.size(); ++i)
+    if (text_of(processes[i], "relation") == "self") return static_cast<std::uint16_t>(i);
+  return 0;
+}
+
+Json advice_json(const Source& source, const ReportRows& rows) {
+  Json list = Json::array();
+  for (const Advice& advice : advice_of(advice_facts(source))) {
+    const auto row = advice.holder ? rows.row_of(*advice.holder) : std::nullopt;
+    list.push_back(
+        {{"rule", advice.rule}, {"text", advice.text}, {"row", row ? Json(*row) : Json(nullptr)}});
+  }
+  return list;
+}
+
+// Pages of their own that are made of the same recording.
+Json analyses_json(const Source&) { return {{"leaks", nullptr}, {"fragmentation", nullptr}}; }
+
+}  // namespace
+
+std::string program_name(const Recording& recording) {
+  const auto base_name = [](const std::string& path) { return path.substr(path.rfind('/') + 1); };
+  const std::string program = base_name(recording.text(recording.header().executable));
+  if (program.starts_with("python")) {
+    for (const std::string& word : recording.arguments())
+      if (word.ends_with(".py")) return printable(base_name(word));
+  }
+  return program.empty() ? "program" : printable(program);
+}
+
+std::string report_title(const Recording& recording) {
+  return fmt::format("{} (pid {})", clip(program_name(recording), kColumns),
+                     recording.header().pid);
+}
+
+std::string report_data(const Source& source) {
+  Json json = report_facts(source);
+  Container container;
+  TextTable texts;
+  NamedStacks stacks{*source.recording, *source.places};
+  const ReportRows rows{*source.recording, stacks, own_number(json["processes"])};
+  rows.add_to(container, source.recording->end_ns());
+  add_over_time(*source.recording, stacks, rows, container, json);
+  stacks.add_to(container, texts);
+  json["advice"] = advice_json(source, rows);
+  json.update(analyses_json(source));
+  json["groups"] = stacks.groups();
+  json["labels"] = stacks.labels();
+  json["strings"] = texts.texts();
+  return container.deflated(std::move(json));
+}
+
+}  // namespace oomrec::tools

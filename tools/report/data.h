@@ -1,0 +1,19 @@
+// All that a report shows of a recording, as its page reads it.
+#pragma once
+
+#include <string>
+
+#include "tools/bundles/source.h"
+
+namespace oomrec::tools {
+
+// A zlib stream: see container.h. Cost: 100,000 stacks whose symbols are cached, about a second.
+std::string report_data(const Source& source);
+
+// "train.py (pid 4711)".
+std::string report_title(const Recording& recording);
+
+// The name of the recorded program: of its script, where an interpreter runs one.
+std::string program_name(const Recording& recording);
+
+}  // namespace oomrec::tools

@@ -1,0 +1,124 @@
+#include "tools/report/facts.h"
+
+#include <cstring>
+
+#include "recorder/bundle/frames.h"
+#include "recorder/bundle/retention.h"
+#include "tools/analysis/devices.h"
+#include "tools/print/company.h"
+#include "tools/print/crash.h"
+#include "tools/print/devices.h"
+#include "tools/print/happened.h"
+#include "tools/print/notes.h"
+#include "tools/print/process.h"
+#include "tools/redact/bundle.h"
+#include "tools/report/data.h"
+#include "tools/text.h"
+
+namespace oomrec::tools {
+namespace {
+
+using session::TableId;
+
+bool is_live(const Source& source) {
+  return source.bundle.empty() &&
+         session::life_of(source.recording->view()) == session::Life::alive;
+}
+
+Json meta_json(const Source& source) {
+  const Recording& recording = *source.recording;
+  const session::Header& header = recording.header();
+  Json meta = process_json(source);
+  meta["title"] = report_title(recording);
+  meta["program"] = program_name(recording);
+  meta["arguments"] = meta["argv"];
+  meta.erase("argv");
+  meta["host"] = text_or_null(printable({header.host, strnlen(header.host, sizeof header.host)}));
+  meta["user"] = nullptr;  // nobody recorded it
+  meta["created_utc"] = created_at(source);
+  meta["oomrec_version"] = OOMREC_VERSION;
+  meta["mode"] = name_of(recording.mode_now());
+  meta["estimated"] = recording.estimated();
+  meta["redacted"] = is_redacted(source);
+  meta["live"] = is_live(source);
+  meta["trigger"] = name_of(source.trigger());
+  meta["outcome"] = source.outcome();
+  meta["outcome_sentence"] = outcome_sentence(source.outcome());
+  meta["bundle"] = text_or_null(source.bundle.filename().string());
+  meta["recording"] = recording_json(source);
+  return meta;
+}
+
+// Of a process that lives and was refused nothing there is nothing to tell.
+Json verdict_member(const Source& source, const bundle::Verdict& verdict) {
+  if (is_live(source) && source.failure() == 0) return nullptr;
+  Json json = verdict_json(verdict);
+  json["is_memory"] = bundle::tells_of_memory(name_of(verdict.code), name_of(source.trigger()));
+  return json;
+}
+
+Json limit_member(const bundle::Verdict& verdict) {
+  return verdict.limit == LimitKind::none ? Json(nullptr) : limit_json(verdict);
+}
+
+Json spaces_member(const Recording& recording) {
+  Json spaces = Json::array();
+  for (std::size_t i = 0; i < kSpaceCount; ++i) {
+    const auto space = static_cast<Space>(i);
+    const SpaceTotals totals = recording.totals(space);
+    spaces.push_back({{"name", name_of(space)},
+                      {"adds_up", adds_up(space)},
+                      {"live_bytes", totals.live_bytes},
+                      {"peak_bytes", recording.peak_bytes(space)},
+                      {"live_count", totals.live_count},
+                      {"allocated_bytes", totals.allocated_bytes},
+                      {"allocated_count", totals.allocated_count}});
+  }
+  return spaces;
+}
+
+Json devices_member(const Source& source) {
+  Json devices = Json::array();
+  for (const DeviceFigures& device : devices_of(*source.recording, source.failure()))
+    devices.push_back(device_json(device));
+  return devices;
+}
+
+Json modules_member(const Recording& recording) {
+  Json modules = Json::array();
+  session::Module module{};
+  for (std::uint64_t i = 1; i < recording.view().count(TableId::modules); ++i) {
+    if (!recording.view().read(TableId::modules, i, module)) continue;
+    char buffer[2 * sizeof module.build_id + 1];
+    modules.push_back({{"path", printable(recording.text(module.path))},
+                       {"build_id", text_or_null(bundle::build_id_text(module, buffer))}});
+  }
+  return modules;
+}
+
+}  // namespace
+
+Json report_facts(const Source& source) {
+  const bundle::Verdict verdict = source.verdict();
+  const Json company = company_of(source);
+  const Json environment =
+      source.bundle.empty() ? Json(nullptr) : read_json(source.bundle / "environment.json");
+  return {
+      {"schema_version", 1},
+      {"meta", meta_json(source)},
+      {"verdict", verdict_member(source, verdict)},
+      {"request", request_json(source)},
+      {"crash", crash_json(source)},
+      {"child", child_json(source)},
+      {"limit", limit_member(verdict)},
+      {"spaces", spaces_member(*source.recording)},
+      {"devices", devices_member(source)},
+      {"processes", company["processes"]},
+      {"others", company["others"]},
+      {"modules", modules_member(*source.recording)},
+      {"environment", environment},
+      {"notes", notes_of(source)},
+  };
+}
+
+}  // namespace oomrec::tools

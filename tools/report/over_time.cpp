@@ -1,0 +1,135 @@
+#include "tools/report/over_time.h"
+
+#include <fmt/format.h>
+
+#include <map>
+
+#include "tools/analysis/checkpoints.h"
+#include "tools/analysis/devices.h"
+#include "tools/analysis/timeline.h"
+#include "tools/text.h"
+
+namespace oomrec::tools {
+namespace {
+
+using session::TableId;
+
+// Milliseconds since 1970, as the page has them, of the session's clock.
+double ms_of(const Recording& recording, std::uint64_t time_ns) {
+  return static_cast<double>(recording.realtime_of(time_ns)) / 1e6;
+}
+
+bool is_used(const Recording& recording, std::size_t space) {
+  const SpaceTotals totals = recording.totals(static_cast<Space>(space));
+  return totals.allocated_count != 0 || totals.live_bytes != 0;
+}
+
+template <class Items, class Value>
+void add_column(Container& container, const std::string& name, const Items& items, Value&& value) {
+  std::vector<double> values;
+  values.reserve(items.size());
+  for (const auto& item : items) values.push_back(static_cast<double>(value(item)));
+  container.add(name, values);
+}
+
+// Of each space that was ever used: "t_live_3".
+template <class Items>
+void add_spaces(Container& container, const Recording& recording, const char* prefix,
+                const Items& items) {
+  for (std::size_t space = 0; space < kSpaceCount; ++space) {
+    if (!is_used(recording, space)) continue;
+    add_column(container, fmt::format("{}{}", prefix, space), items,
+               [&](const auto& item) { return item.live_bytes[space]; });
+  }
+}
+
+void add_moments(Container& container, const Recording& recording, const Timeline& timeline) {
+  const std::vector<Moment>& moments = timeline.moments;
+  add_column(container, "t_time", moments,
+             [&](const Moment& moment) { return ms_of(recording, moment.time_ns); });
+  add_column(container, "t_rss", moments, [](const Moment& moment) { return moment.rss_bytes; });
+  add_spaces(container, recording, "t_live_", moments);
+  const std::vector<DeviceFigures> devices = devices_of(recording, 0);
+  for (std::size_t i = 0; i < devices.size(); ++i) {
+    const auto figure = [&](const char* name, std::uint64_t DeviceMoment::*member) {
+      add_column(container, fmt::format("t_device_{}_{}", i, name), moments,
+                 [&](const Moment& moment) -> std::uint64_t {
+                   for (const DeviceMoment& device : moment.devices)
+                     if (device.device == devices[i].entry) return device.*member;
+                   return 0;
+                 });
+    };
+    figure("counted", &DeviceMoment::counted_bytes);
+    figure("used", &DeviceMoment::used_bytes);
+    figure("total", &DeviceMoment::total_bytes);
+    figure("torch_allocated", &DeviceMoment::torch_allocated_bytes);
+    figure("torch_reserved", &DeviceMoment::torch_reserved_bytes);
+  }
+}
+
+void add_checkpoints(Container& container, const Recording& recording, const ReportRows& rows) {
+  const std::vector<Checkpoint> checkpoints = checkpoints_of(recording);
+  add_column(container, "c_time", checkpoints,
+             [&](const Checkpoint& at) { return ms_of(recording, at.time_ns); });
+  add_spaces(container, recording, "c_total_", checkpoints);
+  std::vector<std::uint32_t> first{0}, row_numbers;
+  std::vector<double> bytes;
+  for (const Checkpoint& checkpoint : checkpoints) {
+    std::map<std::uint32_t, std::uint64_t> by_row;  // several holders may be one
+    for (const CheckpointRow& held : checkpoint.largest)
+      if (const auto row = rows.row_of(held.holder)) by_row[*row] += held.live_bytes;
+    for (const auto& [row, held_bytes] : by_row) {
+      row_numbers.push_back(row);
+      bytes.push_back(static_cast<double>(held_bytes));
+    }
+    first.push_back(static_cast<std::uint32_t>(row_numbers.size()));
+  }
+  container.add("c_first", first);
+  container.add("c_row", row_numbers);
+  container.add("c_bytes", bytes);
+}
+
+Json refusals_json(const Recording& recording, const Timeline& timeline, NamedStacks& stacks) {
+  Json refusals = Json::array();
+  session::Failure failure{};
+  for (const RefusalMoment& refusal : timeline.refusals) {
+    if (!recording.view().read(TableId::failures, refusal.failure, failure)) continue;
+    refusals.push_back({{"time_ms", ms_of(recording, refusal.time_ns)},
+                        {"bytes", failure.bytes},
+                        {"api", name_of(static_cast<Api>(failure.api))},
+                        {"space", name_of(static_cast<Space>(failure.space))},
+                        {"stack", stacks.of_node(failure.node).node}});
+  }
+  return refusals;
+}
+
+Json limits_json(const Recording& recording, const Timeline& timeline) {
+  Json limits = Json::array();
+  for (const LimitLine& limit : timeline.limits)
+    limits.push_back({{"name", printable(limit.name)},
+                      {"bytes", limit.bytes},
+                      {"device", text_or_null(device_label(recording, limit.device))}});
+  return limits;
+}
+
+Json marks_json(const Recording& recording, const Timeline& timeline) {
+  Json marks = Json::array();
+  for (const TimeMark& mark : timeline.marks)
+    marks.push_back(
+        {{"time_ms", ms_of(recording, mark.time_ns)}, {"text", clip(printable(mark.text), 200)}});
+  return marks;
+}
+
+}  // namespace
+
+void add_over_time(const Recording& recording, NamedStacks& stacks, const ReportRows& rows,
+                   Container& container, Json& json) {
+  const Timeline timeline = timeline_of(recording);
+  add_moments(container, recording, timeline);
+  add_checkpoints(container, recording, rows);
+  json["limits"] = limits_json(recording, timeline);
+  json["marks"] = marks_json(recording, timeline);
+  json["refusals"] = refusals_json(recording, timeline, stacks);
+}
+
+}  // namespace oomrec::tools
