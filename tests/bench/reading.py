@@ -25,6 +25,8 @@ def measure_all(build: Path, base: dict, scratch: Path, rounds: int, quick: bool
     recordings = [
         (f"{2**levels:,} distinct stacks", ["--mode", "exact", "--recording-size", "2G"], stacks,
          {"stats": 2, "show": 2, "tree": 2, "tree --top-down": 2}),
+        ("100,000 distinct stacks", ["--mode", "exact", "--recording-size", "2G"],
+         [*stacks[:1], "17", "100000"], {"report --force": 2}),
         ("docs/examples/train.py (NumPy)", ["--limit", "512M"], [python, str(EXAMPLE)],
          {"show": 0.5}),
     ]  # fmt: skip
