@@ -33,7 +33,7 @@ int redact_command(const Words& words) {
       "a bundle's directory, or a recording; without it the newest in ./oom_dumps or "
       "OOMREC_DUMP_DIR");
   arguments.option("-o", "DIR", directory, "the new bundle (NAME-redacted); it must not be there");
-  arguments.flag("--json", json, "print JSON (docs/bundle-format.md)");
+  arguments.flag("--json", json, "print JSON (docs/json.md)");
   if (!arguments.parse(words)) return code(Exit::shown);
 
   const Source source = open_source(bundle, CacheDirectory::of_user());

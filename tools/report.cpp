@@ -44,7 +44,7 @@ struct ReportOptions : ReadOptions {
   std::string file;
   std::string view;
   bool redact = false;
-  bool open = false;
+  bool in_browser = false;
   bool force = false;
 };
 
@@ -70,7 +70,7 @@ std::string redacted_page(const Source& source, const ReportOptions& options) {
   const std::filesystem::path bundle =
       scratch.path() / (source.bundle.empty() ? "recording" : source.bundle.filename());
   write_redacted(source, bundle);
-  return page_of(open_source(bundle, options.cache()), options);
+  return page_of(open_source(bundle), options);
 }
 
 int report(const ReportCommand& command, const Words& words) {
@@ -83,15 +83,14 @@ int report(const ReportCommand& command, const Words& words) {
   arguments.flag("--force", options.force, "overwrite the file where none was named");
   arguments.flag("--redact", options.redact,
                  "leave out what tells of the machine and its user (`oomrec redact`)");
-  arguments.flag("--open", options.open, "show it in the browser");
+  arguments.flag("--open", options.in_browser, "show it in the browser");
   arguments.choice("--view", "VIEW", options.view,
                    {"overview", "timeline", "flame", "table", "leaks", "fragmentation", "processes",
                     "environment"},
                    "what it opens at");
   if (!arguments.parse(words)) return code(Exit::shown);
-  allow_debuginfod(options.debuginfod);
 
-  const Source source = open_source(options.bundle, options.cache());
+  const Source source = options.open();
   const std::string page =
       options.redact ? redacted_page(source, options) : page_of(source, options);
   if (options.file == "-") {
@@ -104,7 +103,7 @@ int report(const ReportCommand& command, const Words& words) {
             : report_file(program_name(*source.recording), source.recording->header().pid);
   write_output(file, page, named || options.force ? IfThere::overwrite : IfThere::refuse);
   say_where(file, options, page.size());
-  if (options.open && !open_in_browser(file))
+  if (options.in_browser && !open_in_browser(file))
     fmt::print(stderr, "there is no browser to be had here: open file://{}\n",
                printable(std::filesystem::absolute(file).string()));
   return code(Exit::shown);

@@ -57,7 +57,7 @@ std::string report_data(const Source& source) {
   const ReportRows rows{*source.recording, stacks, own_number(json["processes"])};
   rows.add_to(container, source.recording->end_ns());
   add_over_time(*source.recording, stacks, rows, container, json);
-  stacks.add_to(container, texts);
+  stacks.add_to(container, texts, source.lines.get());
   json["advice"] = advice_json(source, rows);
   json.update(analyses_json(source));
   json["groups"] = stacks.groups();

@@ -85,7 +85,7 @@ std::vector<PlaceId> NamedStacks::places_of(std::uint32_t node) const {
   return stack;
 }
 
-void NamedStacks::add_to(Container& container, TextTable& texts) const {
+void NamedStacks::add_to(Container& container, TextTable& texts, SourceLines* lines) const {
   std::vector<std::uint32_t> parents, node_places;
   for (const Entry& entry : entries_) {
     parents.push_back(entry.parent);
@@ -94,19 +94,21 @@ void NamedStacks::add_to(Container& container, TextTable& texts) const {
   container.add("node_parent", parents);
   container.add("node_place", node_places);
 
-  std::vector<std::uint32_t> functions, files, lines, modules;
+  std::vector<std::uint32_t> functions, files, numbers, modules, sources;
   std::vector<std::uint8_t> kinds;
   for (PlaceId id = 0; id < places_.size(); ++id) {
     const Place& place = places_[id];
     functions.push_back(texts.id(name_of_place(place, places_)));
     files.push_back(texts.id(place.file));
-    lines.push_back(place.line);
+    numbers.push_back(place.line);
     modules.push_back(texts.id(places_.module_path(place)));
+    sources.push_back(lines != nullptr ? texts.id(lines->of(place)) : 0);
     kinds.push_back(kind_bits(id, places_));
   }
   container.add("place_function", functions);
   container.add("place_file", files);
-  container.add("place_line", lines);
+  container.add("place_line", numbers);
+  container.add("place_source", sources);
   container.add("place_module", modules);
   container.add("place_kind", kinds);
 }

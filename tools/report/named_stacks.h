@@ -15,6 +15,7 @@
 #include "tools/report/container.h"
 #include "tools/report/text_table.h"
 #include "tools/symbolize/places.h"
+#include "tools/symbolize/source_lines.h"
 
 namespace oomrec::tools {
 
@@ -30,8 +31,9 @@ class NamedStacks {
 
   NamedStack of_node(std::uint32_t node);  // of the recording
 
-  // Arrays of the nodes and of the places; their texts go to `texts`.
-  void add_to(Container& container, TextTable& texts) const;
+  // Arrays of the nodes and of the places; their texts go to `texts`. `lines`: of the places'
+  // source code; nullptr: none.
+  void add_to(Container& container, TextTable& texts, SourceLines* lines) const;
 
   // Of the trie. Parents have lower numbers.
   std::size_t size() const { return entries_.size(); }
