@@ -39,7 +39,7 @@ report.behind = (title, head, rows) => {
 // Cells are texts, numbers, which stand right, or elements.
 report.simpleTable = (title, head, rows) => {
   const { element } = report;
-  const isFigure = (cell) => /^(about )?[−+]?[\d,.]+( ([KMGTP]iB|bytes|byte|%|s|ms)(\/s)?)?$/.test(cell);
+  const isFigure = (cell) => /^(about )?[−+]?[\d,.]+( ([KMGTP]iB|bytes|byte|%|s|ms)(\/s)?)?$|^(unlimited|not known)$/.test(cell);
   const cell = (value) => element("td", { class: isFigure(value) ? "figure" : null }, value);
   const heading = (name, i) => element("th", { scope: "col", class: isFigure(rows[0]?.[i]) ? "figure" : null }, name);
   return element("div", { class: "scrolls", tabindex: 0, role: "region", "aria-label": title },

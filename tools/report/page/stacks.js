@@ -31,8 +31,8 @@ report.stackList = (data, node) => {
 report.frameList = (frames) => {
   const { element } = report;
   const line = frames.findIndex((frame) => frame.kind === "python");
-  const ofInterpreter = (frame, i) =>
-    line >= 0 && i > line && frame.kind === "native" && /\/(lib)?python3[^/]*$/.test(frame.module ?? "");
+  const ofInterpreter = (frame, i) => line >= 0 && i > line && frame.kind === "native" &&
+    (/\/(lib)?python3[^/]*$/.test(frame.module ?? "") || /^(__libc_start|_start$)/.test(frame.function ?? ""));
   return report.foldedList(frames.map((frame, i) => {
     if (ofInterpreter(frame, i)) return null;
     const line = frame.line ? `:${frame.line}` : "";

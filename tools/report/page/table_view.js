@@ -23,7 +23,6 @@ report.views.table = {
 
   columns(data) {
     const { state } = report;
-    const about = data.meta.estimated ? " (about)" : "";
     const whole = (name) => report.chosen(data, state).weights[name].reduce((sum, value) => sum + value, 0);
     const sums = { bytes: whole("bytes"), count: whole("count") };
     const names = {
@@ -35,7 +34,7 @@ report.views.table = {
     }[state.table] ?? [];
     const figure = (name, key, title) => {
       const bytes = key.endsWith("bytes");
-      return { name: name + about, title, figure: true, value: (entry) => entry[key],
+      return { name, title, figure: true, value: (entry) => entry[key],
         text: (entry) => (bytes ? report.bytes(entry[key]) : report.count(entry[key])),
         share: bytes ? (entry) => (sums.bytes > 0 ? entry[key] / sums.bytes : 0) : null };
     };
@@ -71,7 +70,8 @@ report.views.table = {
       openText: "show in the flame graph",
     });
     this.holder.replaceChildren(this.table.element);
-    this.said.textContent = expression ? `${report.count(entries.length)} of ${report.plural(all.length, "row", "rows")}` : report.plural(all.length, "row", "rows");
+    const rows = report.plural(all.length, "row", "rows");
+    this.said.textContent = (expression ? `${report.count(entries.length)} of ${rows}` : rows) + (data.meta.estimated ? "; figures are estimates" : "");
   },
 
   open(data, entry) {
