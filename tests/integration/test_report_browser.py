@@ -218,6 +218,12 @@ def test_the_flame_graph_adds_up(show):
     assert main[2]["make_batch"][0] == 400 * MIB
     assert set(main[2]["make_batch"][2]) == {"PyArray_NewFromDescr", "ones"}
 
+    where = "(name) => { const { data } = report; const at = data.place_function.findIndex((text) => data.strings[text] === name); return report.frameWhere(data, at, report.state); }"
+    assert (
+        page.evaluate(where, "make_batch") == "train.py"
+        and page.evaluate(where, "main") == "train.py:48"
+    )
+
     change(page, lines="lines")
     assert total_mib(page) == 750
     lines = page.evaluate(

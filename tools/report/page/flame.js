@@ -123,7 +123,7 @@ report.views.flame = {
     const held = `${about}${report.bytes(tree.bytes[node])} (${report.share(tree.bytes[node], whole)})${blocks}`;
     const name = report.frameName(data, place);
     const file = place < 0 ? "" : data.strings[data.place_file[place]];
-    const line = place < 0 || report.state.lines !== "lines" ? 0 : data.place_line[place];
+    const line = place >= 0 && report.frameWhere(data, place, report.state).includes(":") ? data.place_line[place] : 0;
     const module = place < 0 ? "" : data.strings[data.place_module[place]];
     const kind = place < 0 ? "" : `${report.kindText(data.place_kind[place])}; part of ${report.text(report.partOf(data, place))}`;
     const where = [file && report.text(file + (line ? `:${line}` : "")), module && module !== file ? report.text(module) : ""].filter(Boolean).join("  in ");
@@ -136,7 +136,7 @@ report.views.flame = {
     const { tree, zoom, by } = this.canvas;
     const row = (what, node) => [what,
       report.element("button", { class: "quiet", onclick: () => report.change({ zoom: report.pathOf(tree, node).join(".") }) },
-        tree.place[node] < 0 ? report.frameName(data, tree.place[node]) : report.placeLabel(data, tree.place[node])),
+        `${report.frameName(data, tree.place[node])} ${tree.place[node] < 0 ? "" : report.frameWhere(data, tree.place[node], report.state)}`),
       report.bytes(tree.bytes[node]), report.count(tree.count[node]), report.share(tree[by][node], tree[by][0])];
     const around = [];
     for (let node = zoom; node !== 0; node = tree.parent[node]) around.unshift(tree.parent[node]);

@@ -144,7 +144,7 @@ report.FlameCanvas = class {
     const room = Math.floor((box.width - 8) / this.letter);
     const dim = this.matches !== null && !matched;
     const name = report.frameName(this.data, place);
-    const where = place >= 0 ? report.placeWhere(this.data, place) : "";
+    const where = place >= 0 ? report.frameWhere(this.data, place, report.state) : "";
     const shown = name.length > room ? `${name.slice(0, Math.max(1, room - 1))}…` : name;
     context.fillStyle = dim ? this.palette.quiet : this.palette.ink;
     // The names of other scripts are wider than a letter: nothing leaves its box.

@@ -45,6 +45,19 @@ report.kindText = (kind) => {
   return words.join(", ");
 };
 
+// Where a frame of a tree is: with its line, unless it stands for several lines of its function.
+report.frameWhere = (data, place, state) => {
+  if (state.lines === "lines") return report.placeWhere(data, place);
+  if (!data.several) {
+    const keys = report.placeKeys(data, "functions");
+    data.several = new Uint8Array(data.places);
+    keys.forEach((key, at) => {
+      if (key !== at && data.place_line[key] !== data.place_line[at]) data.several[key] = 1;
+    });
+  }
+  return data.several[place] ? report.text(report.baseName(data.strings[data.place_file[place]])) : report.placeWhere(data, place);
+};
+
 // What a place is part of, for its colour: an installed package with its native parts, the program
 // itself, Python's library, else the shared library.
 report.partOf = (data, place) => {
