@@ -50,14 +50,21 @@ class Recording:
             "schema_version": 1,
             "meta": {
                 "title": "train.py (pid 4242): soft_limit", "program": "python3", "arguments": ["python3", "train.py"],
-                "pid": 4242, "host": "box", "user": "someone", "created_utc": "2026-11-18T11:07:40Z",
+                "pid": 4242, "ppid": 1, "cwd": "/srv/train", "executable": "/usr/bin/python3.11", "python": "3.11.2",
+                "drivers": [], "host": "box", "user": None, "created_utc": "2026-11-18T11:07:40Z",
                 "start_utc": "2026-11-18T11:06:40Z", "oomrec_version": "0", "mode": mode,
                 "estimated": mode == "sampled", "redacted": False, "live": False,
                 "trigger": "soft_limit", "outcome": "exited 1",
+                "outcome_sentence": "exited 1: the program ended by itself, with exit code 1",
+                "bundle": "oom_cpu_20261118_110740_001",
+                "recording": {"format": 5, "mode": mode, "interval_bytes": 524288, "events": 1, "dropped_events": 0,
+                              "truncated_stacks": 0, "stacks": 1, "oomrec_version": "0"},
             },
-            "verdict": None, "request": None, "limit": None, "advice": [], "spaces": [],
-            "devices": [], "groups": ["python"], "labels": [""],
-            "processes": [{"pid": 4242, "name": "python3"}], "modules": [], "environment": {},
+            "verdict": None, "request": None, "crash": None, "child": None, "limit": None, "advice": [], "spaces": [],
+            "devices": [], "groups": [""], "labels": [""],
+            "processes": [{"pid": 4242, "ppid": 1, "program": "python3", "relation": "self", "live_bytes": 0, "peak_bytes": 0,
+                           "rss_bytes": 0, "outcome": "exited 1", "bundle": None}],
+            "others": None, "modules": [], "environment": {},
             "notes": [], "fragmentation": None, "leaks": None, "limits": [], "marks": [],
             "refusals": [],
         }  # fmt: skip
@@ -139,17 +146,26 @@ class Recording:
         for space, bytes in enumerate(totals):
             self.figure(f"c_total_{space}", bytes)
 
-    def packed(self) -> bytes:
-        arrays, chunks, offset = {}, [], 0
+    def described(self) -> dict:
+        """The JSON text, which says where the arrays are."""
+        arrays, offset = {}, 0
         for name, column in self.columns.items():
-            data = column.tobytes()
             arrays[name] = {"type": self.types[name], "offset": offset, "length": len(column)}
-            padding = -len(data) % 8
-            chunks += [data, bytes(padding)]
-            offset += len(data) + padding
-        text = json.dumps({**self.json, "strings": self.strings, "arrays": arrays}).encode()
-        head = struct.pack("<I", len(text)) + text
-        return zlib.compress(head + bytes(-len(head) % 8) + b"".join(chunks), 6)
+            offset += padded(len(column) * column.itemsize)
+        return {**self.json, "strings": self.strings, "arrays": arrays}
+
+    def packed(self) -> bytes:
+        text = json.dumps(self.described()).encode()
+        parts = [
+            struct.pack("<I", len(text)) + text,
+            *(column.tobytes() for column in self.columns.values()),
+        ]
+        return zlib.compress(b"".join(part.ljust(padded(len(part)), b"\0") for part in parts), 6)
+
+
+def padded(length: int) -> int:
+    """An array begins at a multiple of 8."""
+    return (length + 7) // 8 * 8
 
 
 def page(template: str, recording: Recording, title: str = "oomrec", view: str = "") -> str:
@@ -187,7 +203,7 @@ def small() -> Recording:
     pool = made.place("at::empty_cuda", "", 0, "/srv/lib/site-packages/torch/lib/libtorch_cuda.so")
     worker = made.place("worker_loop", "", 0, "/srv/train/libwork.so", OWN)
 
-    made.json["groups"] = ["python", "worker"]
+    made.json["groups"] = ["", "python", "worker"]
     made.json["labels"] = ["", "epoch 1", "epoch 2"]
     made.json["devices"] = [
         {"device": "cuda:0", "name": "A GPU", "held_bytes": 300 * MIB, "total_bytes": 1024 * MIB}
@@ -197,7 +213,7 @@ def small() -> Recording:
         made.stack([*start, batch, interpreter, empty, malloc]), 384 * MIB, count=12, label=1
     )
     made.row(made.stack([*start, other_line, interpreter, ones, interpreter, empty, malloc]), 16 * MIB, count=4,
-             total=64 * MIB, total_count=16, peak=32 * MIB, temporary=8, label=2)  # fmt: skip
+             total=64 * MIB, total_count=16, peak=32 * MIB, temporary=8, label=2, group=1)  # fmt: skip
     made.row(
         made.stack([main, frozen, interpreter, malloc]),
         3 * MIB,
@@ -208,9 +224,9 @@ def small() -> Recording:
     made.row(
         made.stack([main, walk, interpreter, walk, interpreter, walk, malloc]), 7 * MIB, count=7
     )
-    made.row(made.stack([worker, malloc]), 40 * MIB, count=10, group=1, space=1)
-    held = made.row(made.stack([*start, pool]), 300 * MIB, count=3, space=2, device=1)
-    made.row(made.stack([*start, pool]), 120 * MIB, count=30, space=3, device=1)
+    made.row(made.stack([worker, malloc]), 40 * MIB, count=10, group=2, space=1)
+    held = made.row(made.stack([*start, pool]), 300 * MIB, count=3, space=2, device=1, group=1)
+    made.row(made.stack([*start, pool]), 120 * MIB, count=30, space=3, device=1, group=1)
 
     limit = 512 * MIB
     for i in range(61):
@@ -234,12 +250,20 @@ def small() -> Recording:
         for n, second in enumerate([5, 25, 45], 1)
     ]
     made.json["refusals"] = [
-        {"time_ms": START_MS + 60_000, "bytes": 32 * MIB, "api": "malloc", "stack": 0}
+        {
+            "time_ms": START_MS + 60_000,
+            "bytes": 32 * MIB,
+            "api": "malloc",
+            "space": "heap",
+            "stack": 0,
+        }
     ]
+    plain = {"inlined": False, "guessed": False}
     frames = [
-        {"kind": "native", "function": "malloc", "file": None, "line": None, "module": libc, "build_id": "", "offset": 1},
+        {"kind": "native", "function": "malloc", "file": None, "line": None, "module": libc, "build_id": "ab", "offset": 1,
+         **plain},
         {"kind": "python", "function": "make_batch", "file": "/srv/train/train.py", "line": 21, "module": None,
-         "build_id": None, "offset": None},
+         "build_id": None, "offset": None, **plain},
     ]  # fmt: skip
     made.json["request"] = {
         "api": "malloc", "size": 32 * MIB, "space": "heap", "device": None, "error": "ENOMEM", "repeats": 1,

@@ -11,6 +11,7 @@ import re
 import time
 from pathlib import Path
 
+import jsonschema
 import pytest
 import report_data
 from report_data import MIB
@@ -156,6 +157,13 @@ def box_of(page, name: str) -> dict:
         }""",
         name,
     )
+
+
+@pytest.mark.parametrize("name", ["small", "empty"])
+def test_what_is_made_up_is_as_the_schema_has_it(name):
+    """Else the page would be tested with what `oomrec report` never writes."""
+    schema = json.loads((Path(__file__).parent / "schemas" / "report.json").read_text())
+    jsonschema.validate(report_data.MAKERS[name]().described(), schema)
 
 
 @pytest.mark.parametrize("name", ["small", "empty"])

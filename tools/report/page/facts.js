@@ -69,6 +69,6 @@ report.factsTable = (rows, path) => {
     });
     return details;
   };
-  return report.simpleTable(report.factName(path[path.length - 1]), names.map(report.factName),
+  return report.simpleTable(report.factName(path[path.length - 1] ?? ""), names.map(report.factName),
     rows.map((row) => names.map((name) => cell(name, row[name]))));
 };

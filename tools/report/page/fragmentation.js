@@ -51,6 +51,6 @@ report.views.fragmentation = {
       card("Free between blocks", ...freeRuns(known.heap.free_runs));
     }
     if (known.map) card("Mappings", report.facts(known.map));
-    if (known.devices?.length > 0) card("Devices", report.facts(known.devices));
+    if (known.devices?.length > 0) card("Devices", report.facts(known.devices, ["devices"]));
   },
 };
