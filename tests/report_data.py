@@ -25,7 +25,7 @@ INTERPRETER, ALLOCATOR, IMPORTS, OWN = 8, 32, 64, 128
 
 COLUMNS = {
     "place_function": "u32", "place_file": "u32", "place_line": "u32", "place_module": "u32",
-    "place_kind": "u8", "node_parent": "u32", "node_place": "u32",
+    "place_kind": "u8", "place_source": "u32", "node_parent": "u32", "node_place": "u32",
     "row_node": "u32", "row_space": "u8", "row_device": "u8", "row_group": "u16",
     "row_label": "u16", "row_process": "u16", "row_estimated": "u8",
     "row_live_bytes": "f64", "row_live_count": "f64", "row_peak_bytes": "f64",
@@ -87,10 +87,18 @@ class Recording:
             self.columns[f"{prefix}_{name}"].append(value)
 
     def place(
-        self, function: str, file: str = "", line: int = 0, module: str = "", kind: int = NATIVE
-    ) -> int:
-        function, file, module = map(self.string, (function, file, module))
-        self._append("place", function=function, file=file, line=line, module=module, kind=kind)
+        self, function: str, file: str = "", line: int = 0, module: str = "", kind: int = NATIVE, source: str = ""
+    ) -> int:  # fmt: skip
+        function, file, module, source = map(self.string, (function, file, module, source))
+        self._append(
+            "place",
+            function=function,
+            file=file,
+            line=line,
+            module=module,
+            kind=kind,
+            source=source,
+        )
         return len(self.columns["place_kind"]) - 1
 
     def node(self, parent: int, place: int) -> int:
@@ -190,7 +198,13 @@ def small() -> Recording:
     )
     main = made.place("<module>", "/srv/train/train.py", 56, kind=PYTHON | OWN)
     train = made.place("main", "/srv/train/train.py", 48, kind=PYTHON | OWN)
-    batch = made.place("make_batch", "/srv/train/train.py", 21, kind=PYTHON | OWN)
+    batch = made.place(
+        "make_batch",
+        "/srv/train/train.py",
+        21,
+        kind=PYTHON | OWN,
+        source="    examples = random(size)  # <b>",
+    )
     other_line = made.place("make_batch", "/srv/train/train.py", 22, kind=PYTHON | OWN)
     interpreter = made.place("_PyEval_Vector", "", 0, "/usr/bin/python3.11", INTERPRETER)
     frozen = made.place(
@@ -334,7 +348,7 @@ def hostile() -> Recording:
     made = Recording("sampled")
     for i, text in enumerate(HOSTILE):
         place = made.place(
-            text, f"/srv/{text}", i, f"/lib/{text}.so", PYTHON | OWN if i % 2 else NATIVE
+            text, f"/srv/{text}", i, f"/lib/{text}.so", PYTHON | OWN if i % 2 else NATIVE, text
         )
         outer = made.place(text + "outer", "", 0, text, NOTE if i % 3 == 0 else NATIVE)
         made.json["groups"].append(text)

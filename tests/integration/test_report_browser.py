@@ -208,6 +208,7 @@ def test_what_killed_it(show):
     # Innermost first; the interpreter's frames are one line.
     assert lines[0] == "malloc libc.so.6" and lines[-1] == "<module> train.py:56"
     assert "… 1 frame of the interpreter" in lines
+    assert "make_batch train.py:21\nexamples = random(size)  # <b>" in lines
 
     first.get_by_role("button", name="Show in the flame graph").click()
     assert page.locator("#tab-flame").get_attribute("aria-selected") == "true"

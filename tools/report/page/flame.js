@@ -127,8 +127,10 @@ report.views.flame = {
     const module = place < 0 ? "" : data.strings[data.place_module[place]];
     const kind = place < 0 ? "" : `${report.kindText(data.place_kind[place])}; part of ${report.text(report.partOf(data, place))}`;
     const where = [file && report.text(file + (line ? `:${line}` : "")), module && module !== file ? report.text(module) : ""].filter(Boolean).join("  in ");
+    const source = line ? report.placeSource(data, place) : "";
     this.about.replaceChildren(element("p", {}, element("strong", {}, name), `  ${held}`),
-      element("p", { class: "quiet" }, [where, kind].filter(Boolean).join("  ·  ")));
+      element("p", { class: "quiet" }, [where, kind].filter(Boolean).join("  ·  "),
+        source === "" ? null : element("code", {}, `\n${source}`)));
     return `${name}: ${held}. ${where}`;
   },
 

@@ -34,6 +34,9 @@ report.placeLabel = (data, place) => {
   return where === "" ? report.placeName(data, place) : `${report.placeName(data, place)}  ${where}`;
 };
 
+// The line of source code; "" where it is not to be had.
+report.placeSource = (data, place) => report.text((data.strings[data.place_source?.[place] ?? 0] ?? "").trim());
+
 report.kindText = (kind) => {
   const words = [["native", "Python", "note"][kind & report.kind.mask]];
   if (kind & report.kind.inlined) words.push("inlined");

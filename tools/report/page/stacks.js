@@ -14,8 +14,12 @@ report.telling = (data, node) => {
   return second ?? (node !== 0 ? data.node_place[node] : undefined);
 };
 
-report.frameItem = (name, where) =>
-  [report.element("span", { class: "function" }, name), " ", report.element("span", { class: "where" }, where)];
+// source: the line of code, "" for none.
+report.frameItem = (name, where, source = "") => {
+  const { element } = report;
+  return [element("span", { class: "function" }, name), " ", element("span", { class: "where" }, where),
+    source === "" ? null : element("code", { class: "source" }, source)];
+};
 
 report.stackList = (data, node) => {
   const { element, kind } = report;
@@ -23,7 +27,7 @@ report.stackList = (data, node) => {
     const flags = data.place_kind[place];
     if (flags & (kind.interpreter | kind.imports)) return null;
     return element("li", { class: flags & kind.own ? "own" : null },
-      report.frameItem(report.placeName(data, place), report.placeWhere(data, place)));
+      report.frameItem(report.placeName(data, place), report.placeWhere(data, place), report.placeSource(data, place)));
   }));
 };
 
@@ -40,7 +44,7 @@ report.frameList = (frames) => {
     const where = frame.file ? report.baseName(frame.file) + line : module;
     const name = frame.function ?? (module ? `${module}+0x${Number(frame.offset ?? 0).toString(16)}` : "(unknown)");
     return element("li", { class: frame.kind === "python" ? "own" : null },
-      report.frameItem(report.text(name), report.text(where)));
+      report.frameItem(report.text(name), report.text(where), report.text((frame.source ?? "").trim())));
   }));
 };
 
