@@ -122,14 +122,14 @@ def change(page, **state):
 
 
 def tree(page) -> dict:
-    """The whole tree of the flame graph by names: {name: [bytes, count, {…}]}."""
+    """The whole tree of the flame graph by names, [bytes, count, {name: […], …}]; of namesakes the largest."""
     text = page.evaluate(
         """() => {
           const { data, views } = report;
           const { tree } = views.flame.canvas;
           const walk = (node) => {
             const below = tree.children(node, "bytes").map((child) => [report.frameName(data, tree.place[child]), walk(child)]);
-            return [tree.bytes[node], tree.count[node], Object.fromEntries(below)];
+            return [tree.bytes[node], tree.count[node], Object.fromEntries(below.reverse())];
           };
           return JSON.stringify(walk(0));
         }"""
@@ -682,6 +682,41 @@ def test_data_that_cannot_be_read_is_said(browser, template, tmp_path):
     problem.wait_for(timeout=PATIENCE_MS)
     assert "data of version 2, this page reads 1" in problem.inner_text()
     page.close()
+
+
+LEAK = """\
+kept = []
+def make_batch():
+    scratch = [bytes(100_000 + n) for n in range(10)]
+    return bytearray(3 << 20)
+while True:
+    kept.append(make_batch())
+"""
+
+
+def test_a_real_recording(show, oomrec, tmp_path):
+    """From the program to the picture: the figures are those of `oomrec tree`."""
+    (tmp_path / "leak.py").write_text(LEAK)
+    run = oomrec("run", "--mode", "exact", "--limit", "96M", "--", "python3", "leak.py")
+    bundle = run.bundles()[0]
+    assert oomrec("flamegraph", bundle, "-o", "report.html").exit_code == 0
+    page = show((tmp_path / "report.html").read_text())
+
+    assert page.locator("#tab-flame").get_attribute("aria-selected") == "true"
+    whole, blocks, below = tree(page)
+    of_tree = oomrec.json("tree", bundle)["root"]
+    assert (whole, blocks) == (of_tree["bytes"], of_tree["count"])
+    assert below["<module>"][2]["make_batch"][0] > 80 * MIB
+    choice(page, "Show").select_option("never_freed")
+    settled(page)
+    assert tree(page)[2]["<module>"][2]["make_batch"][0] > 80 * MIB
+    for view in VIEWS:
+        change(page, view=view)
+    change(page, view="overview")
+    text = page.locator("#panel").inner_text()
+    assert "soft_limit" in text and "make_batch leak.py:4" in text
+    change(page, view="timeline")
+    assert "--limit 96.0 MiB" in page.locator("svg.chart").first.text_content()
 
 
 # How much slower a busy machine with two cores may be than the figures in docs/commands/report.md.
