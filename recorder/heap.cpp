@@ -225,6 +225,7 @@ void on_allocate(InHook hook, const Block& block) noexcept {
     const Share share = share_of(*thread, block.bytes);
     if (share.weight != 0) [[unlikely]]
       record_block(hook, *thread, block, share);
+    thread->reallocating = false;
   }
   const std::uint64_t usable = block.usable_bytes != 0 ? block.usable_bytes : block.bytes;
   count(hook, thread, block.space, {block.bytes, 1, 0, usable, 0});
@@ -235,6 +236,7 @@ Released on_free(InHook hook, Space space, Api api, std::uint64_t address,
   Released released;
   if (phase() == Phase::off || address == 0) return released;
   ThreadState* const thread = current_thread(hook);
+  if (thread != nullptr) thread->reallocating = api == Api::realloc || api == Api::reallocarray;
   released.address = address;
   released.usable_bytes = usable_bytes;
   if (exact() || g_state.may_be_recorded(address)) [[unlikely]]
@@ -246,6 +248,7 @@ Released on_free(InHook hook, Space space, Api api, std::uint64_t address,
 void restore(InHook hook, Space space, const Released& released) noexcept {
   if (phase() == Phase::off || released.address == 0) return;
   ThreadState* const thread = current_thread(hook);
+  if (thread != nullptr) thread->reallocating = false;
   if (released.node != 0) {
     std::atomic<std::uint64_t>* const word = g_state.small_blocks.known_word(released.address);
     word->store(

@@ -33,6 +33,9 @@ struct ThreadState {
   std::uint32_t time_ms;
   std::uint32_t events_to_clock;
   std::uint32_t context_depth;
+  // The old block is let go and the new one not yet there: no moment for a tick, which would see
+  // neither. Of a program that makes one buffer larger and larger it would be every tick.
+  bool reallocating;
   // Outermost nodes of this thread's stacks: [0] is its group, the others its contexts below it.
   std::uint32_t roots[1 + kMaxContexts];
   std::uint32_t sums_settled_ms;  // when the holders were told last

@@ -81,6 +81,7 @@ void sample_coarser() noexcept {
 }
 
 void read_clock(InHook hook, ThreadState& thread) noexcept {
+  if (thread.reallocating) return;
   const std::uint64_t now = system::coarse_ns();
   thread.time_ms = static_cast<std::uint32_t>((now - g_state.start_ns) / 1'000'000);
   thread.quick = is_quick();

@@ -23,6 +23,9 @@ int report_command(const Words& words);
 int flamegraph_command(const Words& words);
 int table_command(const Words& words);
 int redact_command(const Words& words);
+int leaks_command(const Words& words);
+int diff_command(const Words& words);
+int fragmentation_command(const Words& words);
 int ls_command(const Words& words);
 int recover_command(const Words& words);
 int watch_command(const Words& words);
@@ -43,6 +46,9 @@ inline constexpr Command kCommands[] = {
     {"show", show_command, "why a bundle was written, and who holds the memory"},
     {"stats", stats_command, "totals, peak, largest functions, sizes, allocator functions"},
     {"tree", tree_command, "who holds the memory, by caller"},
+    {"leaks", leaks_command, "stacks whose memory grows and grows"},
+    {"diff", diff_command, "what grew between two recordings"},
+    {"fragmentation", fragmentation_command, "what allocators hold and nobody uses"},
     {"export", export_command, "a recording in the formats of other tools"},
     {"timeline", timeline_command, "memory over time"},
     {"top", top_command, "who holds the memory of a running process, live"},

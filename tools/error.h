@@ -15,6 +15,7 @@ namespace oomrec::tools {
 enum class Exit : int {
   shown = 0,
   nothing_found = 1,
+  check_failed = 1,  // --fail, --fail-above
   bad_input = 2,
   stress_refused = 3,
   run_failed = 125,

@@ -12,6 +12,7 @@
 #include "recorder/bundle/device_text.h"
 #include "recorder/bundle/environment_variables.h"
 #include "recorder/bundle/files.h"
+#include "recorder/bundle/heap_areas.h"
 #include "recorder/bundle/system.h"
 #include "recorder/bundle/text.h"
 #include "recorder/system/files.h"
@@ -21,6 +22,7 @@ namespace {
 
 // The kernel walks every page of the process for it: not for one of this size.
 constexpr std::uint64_t kRollupBytes = std::uint64_t{32} << 30;
+constexpr unsigned kMostAreas = 512;
 
 std::string_view next_line(std::string_view& text) noexcept {
   const auto end = text.find('\n');
@@ -63,6 +65,7 @@ class Environment {
   void write_sizes(std::string_view text) noexcept;
   void write_pressure() noexcept;
   void write_rollup() noexcept;
+  void write_heap() noexcept;
   void write_versions() noexcept;
   void write_gpus() noexcept;
   void write_modules() noexcept;
@@ -266,6 +269,32 @@ void Environment::write_rollup() noexcept {
   write_sizes(small ? read_process("smaps_rollup") : std::string_view{});
 }
 
+void Environment::write_heap() noexcept {
+  json_.key("heap");
+  HeapAreas areas{header_.pid, job_.work.text};
+  if (!alive_ || !areas.known()) return json_.null();
+  json_.begin_object();
+  json_.key("areas").begin_array();
+  std::uint64_t left_out = 0;
+  unsigned count = 0;
+  for (HeapArea area; areas.next(area);) {
+    if (++count > kMostAreas) {
+      ++left_out;
+      continue;
+    }
+    json_.begin_object(true);
+    json_.key("start").number(area.start);
+    json_.key("bytes").number(area.bytes());
+    json_.key("resident_bytes");
+    area.resident_bytes == kNotCounted ? json_.null() : json_.number(area.resident_bytes);
+    json_.key("main").boolean(area.is_main);
+    json_.end_object();
+  }
+  json_.end_array();
+  json_.key("left_out").number(left_out);
+  json_.end_object();
+}
+
 void Environment::write_versions() noexcept {
   json_.key("versions").begin_object();
   json_.key("oomrec").string_or_null(
@@ -354,6 +383,7 @@ void Environment::write() noexcept {
   write_sizes(job_.cause.alive ? read(path.c_str()) : std::string_view{});
   write_pressure();
   write_rollup();
+  write_heap();
   write_gpus();
   write_versions();
   write_modules();

@@ -17,6 +17,7 @@ from pathlib import Path
 
 import commands
 import figures
+import leaks
 import measure
 import plot
 import reading
@@ -26,7 +27,7 @@ from recorders import Recorder, recorders
 from workloads import Workload, workloads
 
 OUR_TIMEOUT_S = 300
-PARTS = (reading, refusal, commands)  # what is measured of the command alone
+PARTS = (reading, refusal, commands, leaks)  # what is measured of the command alone
 SLOW_S = 5  # of CPU time: a peer that needs more for one run runs no further one
 
 

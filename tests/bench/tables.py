@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import leaks
 from figures import PEER_GOALS, goal_verdicts, stopped_ratio, summary, times_less
 
 MODES = ("sampled", "exact")
@@ -28,6 +29,8 @@ def all_tables(results: dict) -> str:
             "\n### How long a command takes to start\n",
             waiting_table(results["commands"], "command"),
         ]
+    if results["leaks"]:
+        parts += ["\n### Which leaks are told\n", leaks_table(results["leaks"])]
     return "\n".join(parts) + "\n" + said_once(results)
 
 
@@ -60,6 +63,40 @@ def waiting_table(measured: list[dict], what: str) -> str:
             ]
         )
     return aligned(rows)
+
+
+def leaks_table(measured: list[dict]) -> str:
+    rows = [["program", "label", *(f"{mode}: told" for mode in MODES), ""]]
+    for program in dict.fromkeys(row["program"] for row in measured):
+        by_mode = {row["mode"]: row for row in measured if row["program"] == program}
+        first = next(iter(by_mode.values()))
+        right = all(
+            row["wrong"] == 0 and (row["right"] > 0) == row["leaks"] for row in by_mode.values()
+        )
+        rows.append(
+            [
+                first["what"],
+                "leak" if first["leaks"] else "none",
+                *(told_cell(by_mode.get(mode)) for mode in MODES),
+                "right" if right else "**wrong**",
+            ]
+        )
+    lines = []
+    for mode in MODES:
+        precision, recall = leaks.precision_and_recall(
+            [row for row in measured if row["mode"] == mode]
+        )
+        reached = "reached" if min(precision, recall) >= leaks.GOAL else "**missed**"
+        lines.append(
+            f"{mode}: precision {precision:.2f}, recall {recall:.2f}; goal ≥ {leaks.GOAL}: {reached}."
+        )
+    return aligned(rows) + "\n\n" + "\n".join(lines)
+
+
+def told_cell(row: dict | None) -> str:
+    if row is None or row["right"] + row["wrong"] == 0:
+        return ""
+    return f"{row['bytes_per_second'] / 2**20:.1f} MiB/s, {row['confidence']:.2f}"
 
 
 def own_table(results: dict) -> str:

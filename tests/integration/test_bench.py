@@ -111,6 +111,15 @@ def test_tables_say_what_was_missed_stopped_and_skipped(bench, tmp_path):
                      "median_ms": 12.0}],
         "commands": [{"program": "oomrec ls --help", "goal_ms": 30, "took_ms": [31.0],
                       "median_ms": 31.0}],
+        "leaks": [
+            {"program": name, "what": name.title(), "leaks": leaks, "mode": mode, "right": right,
+             "wrong": wrong, "bytes_per_second": 2**21, "confidence": 0.75}
+            for name, leaks, mode, right, wrong in [
+                ("loses", True, "sampled", 2, 0), ("loses", True, "exact", 1, 1),
+                ("keeps", False, "sampled", 0, 0), ("keeps", False, "exact", 0, 0),
+                ("hides", True, "sampled", 0, 0), ("hides", True, "exact", 3, 0),
+            ]
+        ],
     }  # fmt: skip
     (tmp_path / "results.json").write_text(json.dumps(results))
 
@@ -132,6 +141,11 @@ def test_tables_say_what_was_missed_stopped_and_skipped(bench, tmp_path):
     assert ["oomrec stats", "large", "3.00 s", "9 MiB", "≤ 2 s", "**missed**"] in rows
     assert ["NumPy", "12.0 ms", "80.0 ms", "≤ 50 ms", "reached"] in rows
     assert ["oomrec ls --help", "31.0 ms", "31.0 ms", "≤ 30 ms", "**missed**"] in rows
+    assert ["Loses", "leak", "2.0 MiB/s, 0.75", "2.0 MiB/s, 0.75", "**wrong**"] in rows
+    assert ["Keeps", "none", "", "", "right"] in rows
+    assert ["Hides", "leak", "", "2.0 MiB/s, 0.75", "**wrong**"] in rows
+    assert "sampled: precision 1.00, recall 0.50; goal ≥ 0.9: **missed**." in run.stdout
+    assert "exact: precision 0.80, recall 1.00; goal ≥ 0.9: **missed**." in run.stdout
     assert "Skipped: Fil: not installed: fil-profile." in run.stdout
 
 

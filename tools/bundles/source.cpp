@@ -9,6 +9,7 @@
 #include "tools/bundles/family.h"
 #include "tools/bundles/orphans.h"
 #include "tools/bundles/outcome.h"
+#include "tools/bundles/process_recording.h"
 #include "tools/bundles/snapshot_source.h"
 #include "tools/error.h"
 #include "tools/text.h"
@@ -54,10 +55,17 @@ fs::path newest_bundle() {
               advice_without_bundle(sessions_of(directories))};
 }
 
+// A name of a file comes before the number of a process.
+fs::path named(const std::string& argument) {
+  std::error_code error;
+  const auto pid = pid_in(argument);
+  return pid && !fs::exists(argument, error) ? session_of_process(*pid) : fs::path{argument};
+}
+
 }  // namespace
 
 Source open_source(const std::string& argument, std::shared_ptr<const CacheDirectory> cache) {
-  const fs::path path = argument.empty() ? newest_bundle() : fs::path{argument};
+  const fs::path path = argument.empty() ? newest_bundle() : named(argument);
   std::error_code error;
   Source source;
   fs::path file = path;

@@ -74,7 +74,7 @@ bool is_exported(const std::string& path, std::size_t number) {
 
 bool is_shown(const std::string& path, unsigned round) {
   try {
-    switch (round % 6) {
+    switch (round % 9) {
       case 0:
         return show_command({path}) == 0;
       case 1:
@@ -84,7 +84,13 @@ bool is_shown(const std::string& path, unsigned round) {
       case 3:
         return is_told_over_time(path);
       case 4:
-        return is_exported(path, round / 6);
+        return leaks_command({path}) == 0;
+      case 5:
+        return fragmentation_command({"--json", path}) == 0;
+      case 6:
+        return diff_command({path, path}) == 0;
+      case 7:
+        return is_exported(path, round / 9);
       default:
         return tree_command({"--at", "peak", "--min-percent", "0", path}) == 0;
     }

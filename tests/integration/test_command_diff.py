@@ -1,0 +1,135 @@
+"""diff: two bundles of a program, of an edited one, of a running process; exit codes for CI."""
+
+import sys
+
+import pytest
+from schemas import check
+
+PROGRAM = """\
+import sys
+kept = []
+def steady():
+    return bytearray(4 << 20)
+def grows(count):
+    for _ in range(count):
+        kept.append(bytearray(1 << 20))
+def only_once():
+    return bytearray(3 << 20)
+kept.append(steady())
+grows(int(sys.argv[1]))
+if sys.argv[2] == "once":
+    kept.append(only_once())
+kept.append(bytearray(1 << 40))
+"""
+
+
+@pytest.fixture
+def bundle_of(oomrec, tmp_path):
+    """bundle_of("20", "once") is a bundle of a run with these arguments; `text`: another program."""
+
+    def make(*arguments, text=PROGRAM):
+        (tmp_path / "program.py").write_text(text)
+        words = ["--mode", "exact", "--", sys.executable, "program.py", *arguments]
+        run = oomrec("run", "--quiet", *words)
+        assert "MemoryError" in run.stderr, str(run)
+        return run.bundles()[-1]
+
+    return make
+
+
+def changes(told):
+    return {
+        row["function"]: (row["change"], row["growth_bytes"])
+        for row in told["functions"]
+        if row["function"] in ("steady", "grows", "only_once")
+    }
+
+
+def test_growth_comes_first(oomrec, bundle_of):
+    first, second = bundle_of("5", "once"), bundle_of("25", "")
+
+    told = oomrec.json("diff", first, second)
+
+    check("diff", told)
+    grown, gone = told["functions"][0], told["functions"][-1]
+    assert (grown["function"], grown["change"]) == ("grows", "grown")
+    assert grown["growth_bytes"] == pytest.approx(20 << 20, rel=0.01)
+    assert (gone["function"], gone["change"], gone["after"]["bytes"]) == ("only_once", "gone", 0)
+    assert "steady" not in changes(told)  # nothing has changed
+    top = told["stacks"][0]
+    assert top["match"] == "place" and top["after"]["count"] == 25 and top["before"]["count"] == 5
+    assert any(frame["function"] == "grows" for frame in top["stack"])
+    assert told["total"]["growth_bytes"] == pytest.approx(17 << 20, rel=0.05)
+    assert told["spaces"]["heap"]["after"]["bytes"] > 0
+
+    back = oomrec.json("diff", second, first)
+    assert back["functions"][0]["change"] == "new" and back["functions"][-1]["function"] == "grows"
+
+    page = oomrec("diff", first, second)
+    assert page.exit_code == 0 and max(map(len, page.stdout.splitlines())) <= 100
+    lines = page.stdout.splitlines()
+    assert lines[0].startswith("+") and "at the end" in lines[0]
+    (grows,) = (line for line in lines if line.endswith("program.py:7 grows") and "▇" in line)
+    assert grows.lstrip().startswith("+20.0 MiB ▇▇")
+    assert "░" in page.stdout and "program.py:9 only_once" in page.stdout
+
+
+def test_an_edited_program_matches_by_its_functions(oomrec, bundle_of):
+    first = bundle_of("5", "once")
+    second = bundle_of("15", "once", text="# a line more\n" + PROGRAM)
+
+    told = oomrec.json("diff", first, second)
+
+    assert {name for name, row in changes(told).items() if row[0] != "same"} == {"grows"}
+    top = told["stacks"][0]
+    assert top["match"] == "symbol" and top["before"]["count"] == 5 and top["after"]["count"] == 15
+    assert "were matched by their functions" in oomrec("diff", first, second).stdout
+
+
+def test_exit_codes_for_ci(oomrec, bundle_of):
+    first, second = bundle_of("5", ""), bundle_of("25", "")
+
+    assert oomrec("diff", "--fail-above", "1M", first, first).exit_code == 0
+    assert oomrec("diff", "--fail-above", "30M", first, second).exit_code == 0
+    assert oomrec("diff", "--fail-above", "1M", second, first).exit_code == 0
+    above = oomrec("diff", "--fail-above", "10M", first, second)
+    assert above.exit_code == 1 and "more than --fail-above 10.0 MiB" in above.stderr
+    same = oomrec.json("diff", first, first)
+    assert same["changed_stacks"] == 0 and same["functions"] == [] and same["stacks"] == []
+
+
+def test_what_was_allocated_ever_and_one_space(oomrec, bundle_of):
+    first, second = bundle_of("5", ""), bundle_of("25", "")
+
+    ever = oomrec.json("diff", "--at", "ever", "--space", "map", first, second)
+    peak = oomrec.json("diff", "--at", "peak", first, second)
+
+    check("diff", ever)
+    assert ever["at"] == "ever" and {row["space"] for row in ever["stacks"]} <= {"map"}
+    assert changes(peak)["grows"][0] == "grown"
+
+
+RUNS = """\
+import os, sys
+kept = [bytearray(30 << 20)]
+print(os.getpid(), flush=True)
+sys.stdin.read()
+"""
+
+
+def test_a_bundle_and_what_runs_now(oomrec, bundle_of):
+    first = bundle_of("5", "")
+    process = oomrec.start("run", "--quiet", "--", sys.executable, "-c", RUNS, stdin=-1)
+    pid = process.stdout.readline().decode().strip()
+
+    told = oomrec.json("diff", first, pid)
+
+    check("diff", told)
+    assert told["after"]["pid"] == int(pid) and told["before"]["source"] == str(first)
+    assert told["stacks"][0]["change"] == "new"
+    assert told["stacks"][0]["growth_bytes"] == pytest.approx(30 << 20, rel=0.01)
+
+
+def test_two_are_needed(oomrec, bundle_of):
+    alone = oomrec("diff", bundle_of("5", ""))
+    assert alone.exit_code == 2 and "two recordings are compared" in alone.stderr

@@ -1,0 +1,178 @@
+"""leaks: of programs whose leak is known, of a running process, of a bundle; exit codes for CI."""
+
+import os
+import signal
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+from schemas import check
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "leaks"))
+import cases  # noqa: E402
+
+SECONDS = 4
+# scripts/bench --only leaks judges all of them, in both modes.
+QUICK = [
+    ("fast_leak", "exact"),
+    ("endless_buffer", "sampled"),
+    ("batches_in_a_list", "sampled"),
+    ("results_of_threads", "exact"),
+    ("sawtooth", "sampled"),
+    ("cache_that_levels_off", "exact"),
+    ("window", "sampled"),
+    ("imports", "exact"),
+]
+
+
+def test_labelled_programs_are_told_from_each_other(oomrec, build_dir):
+    by_name = {case.name: case for case in cases.CASES}
+
+    def run(name, mode):
+        return cases.run_case(build_dir, by_name[name], mode, SECONDS, oomrec.environment)
+
+    with ThreadPoolExecutor(len(QUICK)) as pool:
+        judged = list(pool.map(lambda row: run(*row), QUICK))
+
+    for one in judged:
+        check("leaks", one.told)
+        told = [(leak["growth_bytes"], leak["stack"][:3]) for leak in one.told["leaks"]]
+        assert one.as_labelled, (one.case.name, one.mode, told)
+        assert one.told["detected"] == bool(one.case.culprit)
+
+
+LEAKS = """\
+import os, sys, time
+kept = []
+def keep():
+    kept.append(bytearray(300_000))
+for i in range(int(sys.argv[1])):
+    keep()
+    time.sleep(0.02)
+print(os.getpid(), flush=True)
+sys.stdin.read()
+"""
+
+
+@pytest.fixture
+def leaking(oomrec, tmp_path):
+    """leaking(120) is a running process that has lost so many blocks: its pid."""
+    (tmp_path / "leaks.py").write_text(LEAKS)
+    started = []
+
+    def start(blocks):
+        words = ["run", "--quiet", "--mode", "exact", "--", sys.executable, "leaks.py", blocks]
+        process = oomrec.start(*words, stdin=-1)
+        started.append(process)
+        return int(process.stdout.readline())
+
+    return start
+
+
+def test_what_is_said_of_a_leak(oomrec, leaking):
+    pid = leaking(120)
+
+    told = oomrec.json("leaks", pid)
+
+    check("leaks", told)
+    assert told["detected"] and told["checkpoints"] >= 8
+    (leak,) = told["leaks"]
+    assert 100 * 300_000 < leak["live_bytes"] <= 121 * 300_100
+    assert 20e6 < leak["growth_bytes"] <= leak["live_bytes"]
+    assert leak["bytes_per_second"] * leak["window_seconds"] == pytest.approx(
+        leak["growth_bytes"], rel=0.5
+    )
+    assert leak["r_squared"] > 0.8 and leak["survivor_share"] > 0.95 and leak["confidence"] > 0.6
+    assert leak["oldest_seconds"] >= 0 and leak["space"] == "heap" and leak["device"] is None
+    python = [frame for frame in leak["stack"] if frame["kind"] == "python"]
+    assert (python[0]["function"], python[0]["line"]) == ("keep", 4)
+    assert told["memory_increase_mb"] == pytest.approx(leak["growth_bytes"] / 2**20, rel=0.01)
+    assert told["severity"] in ("medium", "high", "critical")
+    assert told["suggestions"] == [leak["suggestion"]] and "leaks.py:4 keep" in leak["suggestion"]
+    assert told["limit"]["name"] in ("RAM", "cgroup") and told["limit"]["reached_in_seconds"] > 0
+    assert [row["pid"] for row in told["processes"]] == [pid]
+
+    page = oomrec("leaks", pid)
+    assert page.exit_code == 0 and max(map(len, page.stdout.splitlines())) <= 100
+    assert page.stdout.startswith("1 leak: ") and "leaks.py:4 keep" in page.stdout
+    assert "is reached in about" in page.stdout and "R²" in page.stdout
+
+
+def test_exit_codes_for_ci(oomrec, leaking):
+    pid = leaking(80)
+
+    assert oomrec("leaks", pid).exit_code == 0
+    assert oomrec("leaks", "--fail", pid).exit_code == 1
+    assert oomrec("leaks", "--fail-above", "1G", pid).exit_code == 0
+    above = oomrec("leaks", "--json", "--fail-above", "1M", pid)
+    assert above.exit_code == 1 and above.json()["detected"]
+    assert above.stderr.startswith("oomrec leaks: ")
+    assert " leaked, more than --fail-above 1.0 MiB\n" in above.stderr
+    unclear = oomrec("leaks", "--fail-above", "lots", pid)
+    assert unclear.exit_code == 2 and "--fail-above lots is not understood" in unclear.stderr
+
+
+def test_too_early_to_tell(oomrec, leaking):
+    pid = leaking(3)
+
+    told = oomrec.json("leaks", pid)
+    check("leaks", told)
+    assert not told["detected"] and told["severity"] == "none" and told["leaks"] == []
+    assert told["checkpoints"] < told["checkpoints_needed"]
+    page = oomrec("leaks", "--fail", pid)
+    assert page.exit_code == 0 and page.stdout.startswith("too early to tell\n")
+
+
+def test_a_bundle_says_what_its_process_said(oomrec, leaking, tmp_path):
+    pid = leaking(100)
+    told = oomrec.json("leaks", pid)
+
+    bundle = oomrec.json("dump", pid)["bundle"]
+    os.kill(pid, signal.SIGKILL)
+    of_bundle = oomrec.json("leaks", bundle)
+
+    check("leaks", of_bundle)
+    assert [leak["live_bytes"] for leak in of_bundle["leaks"]] == [
+        leak["live_bytes"] for leak in told["leaks"]
+    ]
+    assert of_bundle["processes"][0]["bundle"] == Path(bundle).name
+
+
+RANKS = """\
+import os, sys, time
+rank = int(os.environ["RANK"])
+kept = []
+def keep():
+    kept.append(bytearray(400_000))
+until = time.monotonic() + 3
+while time.monotonic() < until:
+    block = bytearray(400_000)
+    if rank == 1:
+        keep()
+    time.sleep(0.02)
+kept.append(bytearray(1 << 40))
+"""
+PARENT = """\
+import os, subprocess, sys
+workers = [subprocess.Popen([sys.executable, "rank.py"], env={**os.environ, "RANK": str(rank)})
+           for rank in range(2)]
+for worker in workers:
+    worker.wait()
+"""
+
+
+def test_the_rank_that_leaks_is_named(oomrec, tmp_path):
+    """Each rank dies of a request that is too large; both bundles tell of both."""
+    (tmp_path / "rank.py").write_text(RANKS)
+    (tmp_path / "parent.py").write_text(PARENT)
+    run = oomrec("run", "--quiet", "--mode", "exact", "--", sys.executable, "parent.py")
+
+    bundles = run.bundles_for("allocation_failed")
+    assert len(bundles) == 2, str(run)
+    for bundle in bundles:
+        told = oomrec.json("leaks", bundle)
+        check("leaks", told)
+        leaking = {row["rank"]: row["detected"] for row in told["processes"]}
+        assert leaking == {"0": False, "1": True}
+    assert "\nprocesses, this one first\n" in oomrec("leaks", bundles[0]).stdout

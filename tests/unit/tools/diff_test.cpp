@@ -1,0 +1,172 @@
+// Two recordings: what is one in both, by place and by symbol, and what grew.
+#define DOCTEST_CONFIG_IMPLEMENT_WITH_MAIN
+#include <doctest/doctest.h>
+
+#include <algorithm>
+
+#include "tests/unit/tools/recording_image.h"
+#include "tools/diff/difference.h"
+
+using namespace oomrec;
+using namespace oomrec::tools;
+using oomrec::tests::RecordingImage;
+
+namespace {
+
+struct Side {
+  explicit Side(const RecordingImage& image) : recording(image.path()) {}
+
+  DiffSide side() { return {recording, stacks, places}; }
+
+  Recording recording;
+  Places places{recording, {}};
+  Stacks stacks{recording, places};
+};
+
+std::string function_of(const Side& side, StackId stack) {
+  return stack == 0 ? "" : side.places[side.stacks.innermost(stack)].function;
+}
+
+std::uint64_t nameless(RecordingImage& image, const char* module, std::uint64_t offset) {
+  return session::native_frame(image.module(module, 0x1000), offset, false, false);
+}
+
+}  // namespace
+
+TEST_CASE("stacks that read alike are one, from whatever thread; growth first") {
+  RecordingImage first;
+  RecordingImage second;
+  for (RecordingImage* image : {&first, &second}) {
+    const bool later = image == &second;
+    const std::uint64_t main = image->python("/p/train.py", "main", 10);
+    const std::uint64_t grows = image->python("/p/train.py", "grows", 20);
+    const std::uint64_t shrinks = image->python("/p/train.py", "shrinks", 30);
+    const std::uint64_t once = image->python("/p/train.py", later ? "comes" : "goes", 40);
+    image->holder(image->stack({main, grows}), Space::heap, later ? 5000 : 1000, 1, 1);
+    image->holder(image->stack({main, grows}), Space::heap, later ? 3000 : 1000, 1, 1);
+    image->holder(image->stack({main, grows}), Space::map, 700, 1, 1);
+    image->holder(image->stack({main, shrinks}), Space::heap, later ? 100 : 900, 1, 1);
+    image->holder(image->stack({main, once}), Space::heap, later ? 2000 : 300, 1, 1);
+  }
+  Side before{first};
+  Side after{second};
+
+  const Difference found = difference(before.side(), after.side(), At::end, std::nullopt);
+
+  REQUIRE(found.stacks.size() == 5);
+  std::vector<std::int64_t> growth;
+  std::vector<std::string_view> words;
+  for (const StackChange& row : found.stacks) {
+    growth.push_back(row.growth());
+    words.push_back(row.word());
+  }
+  CHECK(growth == std::vector<std::int64_t>{6000, 2000, 0, -300, -800});
+  CHECK(words == std::vector<std::string_view>{"grown", "new", "same", "gone", "shrunk"});
+  CHECK(found.stacks[0].match == Match::place);
+  CHECK(found.stacks[0].before.count == 20);
+  CHECK(found.stacks[1].match == Match::none);
+  CHECK(function_of(after, found.stacks[1].stack_after) == "comes");
+  CHECK(function_of(before, found.stacks[3].stack_before) == "goes");
+  CHECK(found.stacks[2].space == Space::map);
+
+  REQUIRE(found.functions.size() == 4);
+  CHECK(found.functions[0].growth() == 6000);
+  CHECK(found.functions[0].after.bytes == 8700);
+}
+
+TEST_CASE("where lines and directories differ, functions and names of files match") {
+  RecordingImage first;
+  RecordingImage second;
+  for (RecordingImage* image : {&first, &second}) {
+    const bool later = image == &second;
+    const char* const file = later ? "/new/checkout/train.py" : "/old/train.py";
+    const std::uint64_t main = image->python(file, "main", later ? 11 : 10);
+    const std::uint64_t keep = image->python(file, "keep", later ? 25 : 20);
+    // The same function from two lines, of which one is no more.
+    image->holder(image->stack({main, keep}), Space::heap, later ? 900 : 500, 1, 1);
+    if (!later) {
+      const std::uint64_t also = image->python(file, "keep", 21);
+      image->holder(image->stack({main, also}), Space::heap, 200, 1, 1);
+    }
+    image->holder(image->stack({main, nameless(*image, "/lib/a.so", later ? 5 : 7)}), Space::heap,
+                  later ? 60 : 50, 1, 1);
+  }
+  Side before{first};
+  Side after{second};
+
+  const Difference found = difference(before.side(), after.side(), At::end, std::nullopt);
+
+  REQUIRE(found.stacks.size() == 2);
+  CHECK(found.stacks[0].match == Match::symbol);
+  CHECK(found.stacks[0].before.bytes == 700);
+  CHECK(found.stacks[0].after.bytes == 900);
+  CHECK(found.stacks[1].match == Match::symbol);
+  CHECK(found.stacks[1].growth() == 10);
+}
+
+TEST_CASE("a function of that name in another file, or another caller, is another stack") {
+  RecordingImage first;
+  RecordingImage second;
+  const auto fill = [](RecordingImage& image, const char* file, const char* caller) {
+    image.holder(image.stack({image.python("/p/a.py", caller, 1), image.python(file, "keep", 2)}),
+                 Space::heap, 100, 1, 1);
+  };
+  fill(first, "/p/a.py", "main");
+  fill(first, "/p/a.py", "other");
+  fill(second, "/p/b.py", "main");
+  fill(second, "/p/a.py", "third");
+  Side before{first};
+  Side after{second};
+
+  const Difference found = difference(before.side(), after.side(), At::end, std::nullopt);
+
+  CHECK(found.stacks.size() == 4);
+  CHECK(std::all_of(found.stacks.begin(), found.stacks.end(),
+                    [](const StackChange& row) { return row.match == Match::none; }));
+}
+
+TEST_CASE("what was held at the peak, and what was allocated ever, of one space") {
+  RecordingImage first;
+  RecordingImage second;
+  first.holder(first.stack({first.python("/p/a.py", "f", 1)}), Space::heap, 1, 100, 1000);
+  second.holder(second.stack({second.python("/p/a.py", "f", 1)}), Space::heap, 1, 300, 7000);
+  second.holder(second.stack({second.python("/p/a.py", "f", 1)}), Space::map, 50, 50, 50);
+  Side before{first};
+  Side after{second};
+
+  const auto growth = [&](At at, std::optional<Space> only) {
+    const Difference found = difference(before.side(), after.side(), at, only);
+    std::int64_t sum = 0;
+    for (const StackChange& row : found.stacks) sum += row.growth();
+    return sum;
+  };
+  CHECK(growth(At::peak, Space::heap) == 200);
+  CHECK(growth(At::ever, Space::heap) == 6000);
+  CHECK(growth(At::end, Space::map) == 50);
+  CHECK(growth(At::end, std::nullopt) == 50);
+}
+
+TEST_CASE("changes that the chance of sampling explains are told apart") {
+  constexpr std::uint64_t kSample = 512 * 1024;
+  RecordingImage first;
+  RecordingImage second;
+  for (RecordingImage* image : {&first, &second}) {
+    const std::uint64_t more = image == &second ? 1 : 0;
+    image->session().header().interval_bytes = kSample;
+    const auto holder = [&](const char* name, std::uint64_t bytes) {
+      image->holder(image->stack({image->python("/p/a.py", name, 1)}), Space::heap, bytes, 1, 1);
+    };
+    holder("by_chance", (10 + 3 * more) * kSample);
+    holder("surely", (10 + 40 * more) * kSample);
+    for (const std::uint32_t entry : {1, 2})
+      image->session().holders.at(entry).flags = session::kHolderEstimated;
+  }
+  Side before{first};
+  Side after{second};
+
+  const Difference found = difference(before.side(), after.side(), At::end, std::nullopt);
+
+  REQUIRE(found.stacks.size() == 2);
+  CHECK_FALSE(found.stacks[0].by_chance);
+  CHECK(found.stacks[1].by_chance);
+}

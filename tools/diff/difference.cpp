@@ -1,0 +1,225 @@
+#include "tools/diff/difference.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <unordered_map>
+#include <utility>
+
+#include "tools/analysis/common_names.h"
+#include "tools/analysis/statistics.h"
+#include "tools/leaks/growth.h"
+
+namespace oomrec::tools {
+namespace {
+
+bool counts(Space space, std::optional<Space> only) {
+  return only ? *only == space : adds_up(space);
+}
+
+std::vector<StackFigures> rows_of(const DiffSide& side, At at, std::optional<Space> only) {
+  std::vector<HolderFigures> holders = side.recording.holders();
+  std::erase_if(holders, [&](const HolderFigures& row) { return !counts(row.space, only); });
+  return merged(holders, side.stacks, at);
+}
+
+Amount amount_of(const Recording& recording, Space space, At at) {
+  const SpaceTotals totals = recording.totals(space);
+  switch (at) {
+    case At::end:
+      return {totals.live_bytes, totals.live_count};
+    case At::peak:
+      return {recording.peak_bytes(space), 0};
+    case At::ever:
+      return {totals.allocated_bytes, totals.allocated_count};
+  }
+  return {};
+}
+
+void add(Amount& sum, const Amount& part) {
+  sum.bytes += part.bytes;
+  sum.count += part.count;
+}
+
+// Rows of both sides that read alike at one level, and those of each side that have no other.
+class Joint {
+ public:
+  Joint(Level level, const DiffSide& before, const DiffSide& after)
+      : names_(level),
+        before_{before.stacks, before.places, names_},
+        after_{after.stacks, after.places, names_} {}
+
+  void add_before(const StackFigures& row) {
+    Row& joint = row_of(before_.of(row.stack), row);
+    joint.before.push_back(row);
+  }
+  void add_after(const StackFigures& row) {
+    Row& joint = row_of(after_.of(row.stack), row);
+    joint.after.push_back(row);
+  }
+
+  struct Row {
+    std::vector<StackFigures> before, after;
+  };
+  const std::vector<Row>& rows() const { return rows_; }
+
+ private:
+  Row& row_of(CommonStack stack, const StackFigures& row) {
+    const std::uint64_t key = std::uint64_t{stack} << 8 | static_cast<std::uint64_t>(row.space);
+    const auto [at, is_new] = known_.try_emplace(key, rows_.size());
+    if (is_new) rows_.emplace_back();
+    return rows_[at->second];
+  }
+
+  CommonNames names_;
+  SideStacks before_, after_;
+  std::unordered_map<std::uint64_t, std::size_t> known_;
+  std::vector<Row> rows_;
+};
+
+Amount sum_of(const std::vector<StackFigures>& rows, StackId& largest, bool& estimated) {
+  Amount sum;
+  std::uint64_t most = 0;
+  for (const StackFigures& row : rows) {
+    add(sum, {row.bytes, row.count});
+    estimated = estimated || row.estimated;
+    if (row.bytes >= most) largest = row.stack, most = row.bytes;
+  }
+  return sum;
+}
+
+StackChange change_of(const Joint::Row& row, Match match) {
+  StackChange change;
+  change.space = (row.before.empty() ? row.after : row.before).front().space;
+  change.match = row.before.empty() || row.after.empty() ? Match::none : match;
+  change.before = sum_of(row.before, change.stack_before, change.estimated);
+  change.after = sum_of(row.after, change.stack_after, change.estimated);
+  return change;
+}
+
+// What is left of either side when what reads alike to the line is paired reads alike by symbol, or
+// has no counterpart.
+std::vector<StackChange> paired(const std::vector<StackFigures>& before,
+                                const std::vector<StackFigures>& after, const DiffSide& first,
+                                const DiffSide& second) {
+  std::vector<StackChange> changes;
+  Joint by_place{Level::place, first, second};
+  for (const StackFigures& row : before) by_place.add_before(row);
+  for (const StackFigures& row : after) by_place.add_after(row);
+  Joint by_symbol{Level::symbol, first, second};
+  for (const Joint::Row& row : by_place.rows()) {
+    if (!row.before.empty() && !row.after.empty()) {
+      changes.push_back(change_of(row, Match::place));
+      continue;
+    }
+    for (const StackFigures& one : row.before) by_symbol.add_before(one);
+    for (const StackFigures& one : row.after) by_symbol.add_after(one);
+  }
+  for (const Joint::Row& row : by_symbol.rows()) changes.push_back(change_of(row, Match::symbol));
+  return changes;
+}
+
+template <class Row>
+void sort_by_growth(std::vector<Row>& rows) {
+  std::stable_sort(rows.begin(), rows.end(), [](const Row& a, const Row& b) {
+    return a.growth() != b.growth() ? a.growth() > b.growth() : a.after.bytes > b.after.bytes;
+  });
+}
+
+void judge(Change& change, double sample_bytes) {
+  change.by_chance = change.estimated && change.growth() != 0 &&
+                     !beyond_chance(static_cast<double>(change.before.bytes),
+                                    static_cast<double>(change.after.bytes), sample_bytes);
+}
+
+class Functions {
+ public:
+  Functions(const DiffSide& before, const DiffSide& after)
+      : before_(before),
+        after_(after),
+        subjects_before_(subjects_of(before.stacks, before.places)),
+        subjects_after_(subjects_of(after.stacks, after.places)) {}
+
+  void add_before(const StackFigures& row) {
+    const PlaceId place = subjects_before_[row.stack];
+    FunctionChange& change = change_of(before_.places[place], before_.places);
+    change.place_before = place;
+    take(change, change.before, row);
+  }
+  void add_after(const StackFigures& row) {
+    const PlaceId place = subjects_after_[row.stack];
+    FunctionChange& change = change_of(after_.places[place], after_.places);
+    change.place_after = place;
+    take(change, change.after, row);
+  }
+
+  std::vector<FunctionChange> changes() const {
+    std::vector<FunctionChange> rows;
+    for (const auto& [name, change] : by_name_) rows.push_back(change);
+    return rows;
+  }
+
+ private:
+  FunctionChange& change_of(const Place& place, const Places& places) {
+    return by_name_[names_.of(place, places)];
+  }
+  static void take(FunctionChange& change, Amount& side, const StackFigures& row) {
+    add(side, {row.bytes, row.count});
+    change.estimated = change.estimated || row.estimated;
+  }
+
+  const DiffSide &before_, &after_;
+  const std::vector<PlaceId> subjects_before_, subjects_after_;
+  CommonNames names_{Level::symbol};
+  std::map<NameId, FunctionChange> by_name_;
+};
+
+}  // namespace
+
+std::string_view Change::word() const {
+  if (before.bytes == 0 && after.bytes != 0) return "new";
+  if (before.bytes != 0 && after.bytes == 0) return "gone";
+  return growth() > 0 ? "grown" : growth() < 0 ? "shrunk" : "same";
+}
+
+std::string_view name_of(Match match) {
+  return match == Match::place ? "place" : match == Match::symbol ? "symbol" : "none";
+}
+
+Difference difference(DiffSide before, DiffSide after, At at, std::optional<Space> only) {
+  Difference found;
+  for (std::size_t i = 0; i < kSpaceCount; ++i) {
+    SpaceChange change;
+    change.space = static_cast<Space>(i);
+    change.before = amount_of(before.recording, change.space, at);
+    change.after = amount_of(after.recording, change.space, at);
+    if (change.before.bytes == 0 && change.after.bytes == 0) continue;
+    found.spaces.push_back(change);
+    if (!counts(change.space, only)) continue;
+    add(found.total.before, change.before);
+    add(found.total.after, change.after);
+  }
+  // Spaces need not have had their peaks at one time.
+  if (at == At::peak && !only) {
+    found.total.before.bytes = before.recording.peak_bytes();
+    found.total.after.bytes = after.recording.peak_bytes();
+  }
+
+  const std::vector<StackFigures> rows_before = rows_of(before, at, only);
+  const std::vector<StackFigures> rows_after = rows_of(after, at, only);
+  found.stacks = paired(rows_before, rows_after, before, after);
+  Functions functions{before, after};
+  for (const StackFigures& row : rows_before) functions.add_before(row);
+  for (const StackFigures& row : rows_after) functions.add_after(row);
+  found.functions = functions.changes();
+
+  const auto sample_bytes = static_cast<double>(
+      std::max(before.recording.header().interval_bytes, after.recording.header().interval_bytes));
+  for (StackChange& change : found.stacks) judge(change, sample_bytes);
+  for (FunctionChange& change : found.functions) judge(change, sample_bytes);
+  sort_by_growth(found.stacks);
+  sort_by_growth(found.functions);
+  return found;
+}
+
+}  // namespace oomrec::tools
