@@ -157,6 +157,11 @@ def test_every_reading_command_takes_one(oomrec, saved):
     check("stats", oomrec.json("stats", path))
     tree = oomrec.json("tree", "--min-percent", "0", path)
     assert tree["root"]["bytes"] == 108 * MIB
+    page = path.with_name("page.html")
+    for words in (["report", "-o", page, path], ["diff", path, path], ["fragmentation", path]):
+        run = oomrec(*words)
+        assert run.exit_code == 0, str(run)
+    assert page.stat().st_size > 10_000
     text = oomrec("show", path).stdout
     assert "a memory snapshot of PyTorch" in text and "[reserved by PyTorch" in text
     events = oomrec("export", "--json", "--what", "events", path).json()["events"]

@@ -1,5 +1,5 @@
-// Comma-separated values (RFC 4180), one row an entry; the first line names the columns, and a
-// stack is one cell: "outermost;…;innermost".
+// Comma-separated values (RFC 4180, but for a plain newline), one row an entry; the first line
+// names the columns, and a stack is one cell: "outermost;…;innermost".
 //
 // A cell that a spreadsheet would take for a formula gets an apostrophe before it: names in a
 // recording are not ours.
@@ -94,7 +94,7 @@ class Table {
   void line(const std::vector<std::string>& cells, const std::string& end) {
     std::string text;
     for (const std::string& one : cells) text += (text.empty() ? "" : ",") + one;
-    output_.write(text + end + "\r\n");
+    output_.write(text + end + "\n");
   }
 
   std::string stack_cell(StackId stack) const {
