@@ -9,12 +9,14 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-# Commands that read a bundle in another way than `oomrec COMMAND BUNDLE`.
+# Commands that read a bundle in another way than `oomrec COMMAND [--json] BUNDLE`.
 WORDS = {
-    "ls": lambda bundle: [[bundle.parent]],
-    "diff": lambda bundle: [[bundle, bundle]],
-    "export": lambda bundle: [["--format", name, bundle] for name in TEXT_FORMATS],
-    "redact": lambda bundle: [],  # writes a bundle, and tells where
+    "ls": lambda bundle, _: [[bundle.parent]],
+    "diff": lambda bundle, _: [[bundle, bundle]],
+    "export": lambda bundle, json: [
+        [bundle] if json else ["--format", name, bundle] for name in TEXT_FORMATS
+    ],
+    "redact": lambda bundle, _: [],  # writes a bundle, and tells where
 }
 TEXT_FORMATS = ["folded", "speedscope", "json", "csv", "telemetry"]
 
@@ -29,12 +31,14 @@ def help_of(oomrec, command: str) -> str:
     return oomrec(command, "--help").stdout
 
 
-def reading_lines(oomrec, bundle: Path) -> list[tuple[str, list]]:
-    """(command, its words) of each way to read `bundle`."""
+def reading_lines(oomrec, bundle: Path, json: bool = False) -> list[tuple[str, list]]:
+    """(command, its words) of each way to read `bundle`; with --json of those that have it."""
     lines = []
     for command in commands(oomrec):
-        usage = help_of(oomrec, command).partition("\n")[0]
-        by_default = [[bundle]] if re.search(r"\bBUNDLE\b", usage) else []
-        words = WORDS[command](bundle) if command in WORDS else by_default
-        lines += [(command, some) for some in words]
+        page = help_of(oomrec, command)
+        if json and "--json" not in page:
+            continue
+        by_default = [[bundle]] if re.search(r"^usage: .*\bBUNDLE\b", page) else []
+        words = WORDS[command](bundle, json) if command in WORDS else by_default
+        lines += [(command, ["--json", *some] if json else some) for some in words]
     return lines

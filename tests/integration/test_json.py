@@ -22,13 +22,12 @@ print("held", flush=True)
 time.sleep(600)
 """
 
-# Other command lines than those that read a bundle without --json: {pid} is a process that is
+# Command lines that do not read a bundle, or do something else with it: {pid} is a process that is
 # recorded and alive.
 WORDS = {
     "recover": [[]],
     "dump": [["{pid}"]],
     "top": [["{pid}"], ["-n", "2", "--interval", "0.1", "{pid}"]],
-    "export": [["{bundle}"]],
     "redact": [["-o", "redacted", "{bundle}"]],
     "info": [[], ["--", "true"]],
     "simulate": [["--list"], ["soft_limit"]],
@@ -68,7 +67,7 @@ def speaking_json(oomrec) -> list[str]:
 
 def test_each_has_its_words_schema_and_section(oomrec, bundle):
     page = (SOURCE / "docs" / "json.md").read_text()
-    reading = {name for name, _ in reading_lines(oomrec, bundle)}
+    reading = {name for name, _ in reading_lines(oomrec, bundle, json=True)}
     names = speaking_json(oomrec)
     assert len(names) >= 8
     for name in names:
@@ -102,14 +101,14 @@ def test_no_schema_lets_a_key_be_absent(oomrec):
 @pytest.mark.needs_module("jsonschema")
 def test_each_keeps_to_its_schema(oomrec, bundle, pid):
     names = speaking_json(oomrec)
-    lines = [line for line in reading_lines(oomrec, bundle) if line[0] not in WORDS]
-    lines += [(name, words) for name, all_of in WORDS.items() for words in all_of]
+    lines = reading_lines(oomrec, bundle, json=True)
+    lines += [(name, ["--json", *words]) for name, all_of in WORDS.items() for words in all_of]
     checked = set()
     for name, words in lines:
         if name not in names:
             continue
         filled = [str(word).format(pid=pid, bundle=bundle) for word in words]
-        run = oomrec(name, "--json", *filled)
+        run = oomrec(name, *filled)
         assert run.exit_code in ((0, 1) if name in MAY_FIND_NOTHING else (0,)), str(run)
         documents = map(json.loads, run.stdout.splitlines()) if "-n" in words else [run.json()]
         for document in documents:
@@ -149,11 +148,11 @@ PATH = {"PATH": "/usr/bin:/bin"}
 @pytest.mark.needs_program("localedef")
 def test_figures_are_the_same_in_every_locale(oomrec, bundle, german):
     compared = 0
-    for name, words in reading_lines(oomrec, bundle):
-        for options in [[], ["--json"]] if "--json" in help_of(oomrec, name) else [[]]:
-            here = oomrec(name, *options, *words)
-            there = oomrec(name, *options, *words, env=german)
-            assert here.exit_code == 0 and here.stdout, str(here)
-            assert (there.exit_code, there.stdout) == (0, here.stdout), str(there)
-            compared += 1
+    lines = reading_lines(oomrec, bundle) + reading_lines(oomrec, bundle, json=True)
+    for name, words in lines:
+        here = oomrec(name, *words)
+        there = oomrec(name, *words, env=german)
+        assert here.exit_code == 0 and here.stdout, str(here)
+        assert (there.exit_code, there.stdout) == (0, here.stdout), str(there)
+        compared += 1
     assert compared >= 8
