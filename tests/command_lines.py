@@ -17,6 +17,10 @@ WORDS = {
         [bundle] if json else ["--format", name, bundle] for name in TEXT_FORMATS
     ],
     "redact": lambda bundle, _: [],  # writes a bundle, and tells where
+    **{
+        page: lambda bundle, _: [["--force", bundle]]  # writes a page, in place of an earlier one
+        for page in ("report", "flamegraph", "table")
+    },
 }
 TEXT_FORMATS = ["folded", "speedscope", "json", "csv", "telemetry"]
 
