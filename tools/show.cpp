@@ -182,10 +182,10 @@ class Page {
   }
 
   void print_advice() const {
-    const std::vector<Advice> advice = advice_of(advice_facts(source_));
+    const std::vector<Hint> advice = advice_of(advice_facts(source_));
     if (advice.empty()) return;
     heading("what to try");
-    for (const Advice& one : advice) fmt::print("  - {}\n", wrap(printable(one.text), kColumns, 4));
+    for (const Hint& hint : advice) fmt::print("  - {}\n", wrap(printable(hint.text), kColumns, 4));
   }
 
   void print_company(const bundle::Verdict& verdict) const {
@@ -229,8 +229,8 @@ Json devices_json(const Source& source, std::size_t top) {
 
 Json advice_json(const Source& source) {
   Json list = Json::array();
-  for (const Advice& advice : advice_of(advice_facts(source)))
-    list.push_back({{"rule", advice.rule}, {"text", printable(advice.text)}});
+  for (const Hint& hint : advice_of(advice_facts(source)))
+    list.push_back({{"rule", hint.rule}, {"text", printable(hint.text)}});
   return list;
 }
 

@@ -8,7 +8,8 @@ import pytest
 from terminal import printed_on_terminal
 
 COMMANDS = [
-    "run", "show", "stats", "tree", "timeline", "top", "leaks", "diff", "fragmentation", "export", "ls", "recover", "watch", "dump",
+    "run", "show", "stats", "tree", "timeline", "top", "leaks", "diff", "fragmentation", "export",
+    "report", "flamegraph", "table", "redact", "ls", "recover", "watch", "dump",
     "info", "simulate", "stress", "completion",
 ]  # fmt: skip
 SOURCE = Path(__file__).resolve().parents[2]

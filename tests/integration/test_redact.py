@@ -4,6 +4,7 @@ import json
 import os
 import re
 import socket
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -151,3 +152,18 @@ def test_of_a_recording_alone(oomrec, preload, tmp_path):
     for key in ("outcome", "verdict", "spaces", "request"):
         assert after[key] == before[key], key
     assert leaks((tmp_path / "redacted" / "recording.oomrec").read_bytes(), [str(tmp_path)]) == []
+
+
+def test_a_hostile_recording_is_redacted_harmlessly(oomrec, build_dir, tmp_path):
+    """Names with terminal commands, markup and bytes that are no text: read as any other."""
+    generator = build_dir / "tests" / "unit" / "tools" / "hostile_recording"
+    subprocess.run([generator, tmp_path / "recording.oomrec"], check=True)
+    run = oomrec("redact", "recording.oomrec", "-o", "a\x1b[31m<script>")
+    assert run.exit_code == 0 and "\x1b" not in run.stdout + run.stderr
+    (made,) = (path for path in tmp_path.iterdir() if path.name.startswith("a\x1b"))
+    for path in made.glob("*.json"):
+        json.loads(path.read_text(encoding="utf-8"))
+    shown = oomrec("show", made)
+    assert shown.exit_code == 0 and "\x1b" not in shown.stdout
+    page = Page(oomrec("report", made, "-o", "-").stdout)
+    assert len(page["row_node"]) > 0 and "alert(1)" not in page.html

@@ -42,7 +42,7 @@ struct AdviceFacts {
   double share_of(std::uint64_t bytes) const;  // of all_bytes
 };
 
-struct Advice {
+struct Hint {
   std::string_view rule;
   std::string text;
   std::optional<std::uint32_t> holder;  // entry in `holders` that it is about
@@ -50,13 +50,13 @@ struct Advice {
 
 struct AdviceRule {
   std::string_view name;
-  std::optional<Advice> (*advise)(const AdviceFacts&);  // without the rule's name
+  std::optional<Hint> (*advise)(const AdviceFacts&);  // without the rule's name
 };
 const std::vector<AdviceRule>& advice_rules();
 
 AdviceFacts advice_facts(const Source& source);
 
 // Of the rules that fire, in their order.
-std::vector<Advice> advice_of(const AdviceFacts& facts);
+std::vector<Hint> advice_of(const AdviceFacts& facts);
 
 }  // namespace oomrec::tools

@@ -70,86 +70,85 @@ bool grows(const HeldBy& held) {
 
 bool is_torch(const std::vector<Place>& stack) { return runs(stack, {"/torch/"}, {}); }
 
-std::optional<Advice> request_above_limit(const AdviceFacts& facts) {
+std::optional<Hint> request_above_limit(const AdviceFacts& facts) {
   if (facts.request_bytes == 0 || facts.limit_bytes == 0 ||
       facts.request_bytes <= facts.limit_bytes)
     return {};
-  return Advice{{},
-                fmt::format("One request asked for {}, more than the whole limit of {}: freeing "
-                            "other memory cannot help. Ask for it in pieces, or raise the limit.",
-                            size_text(facts.request_bytes), size_text(facts.limit_bytes)),
-                {}};
+  return Hint{{},
+              fmt::format("One request asked for {}, more than the whole limit of {}: freeing "
+                          "other memory cannot help. Ask for it in pieces, or raise the limit.",
+                          size_text(facts.request_bytes), size_text(facts.limit_bytes)),
+              {}};
 }
 
-std::optional<Advice> kept_graph(const AdviceFacts& facts) {
+std::optional<Hint> kept_graph(const AdviceFacts& facts) {
   const HeldBy* const held =
       much_held(facts, [](const HeldBy& row) { return is_torch(row.stack) && grows(row); });
   if (held == nullptr) return {};
-  return Advice{{},
-                fmt::format("{}, and more in every quarter of the run, allocated inside PyTorch: a "
-                            "tensor that is kept keeps its whole graph. Keep loss.item() or "
-                            "loss.detach() in lists, not the loss; keep no outputs across steps.",
-                            says(*held)),
-                held->holder};
+  return Hint{{},
+              fmt::format("{}, and more in every quarter of the run, allocated inside PyTorch: a "
+                          "tensor that is kept keeps its whole graph. Keep loss.item() or "
+                          "loss.detach() in lists, not the loss; keep no outputs across steps.",
+                          says(*held)),
+              held->holder};
 }
 
-std::optional<Advice> growing(const AdviceFacts& facts) {
+std::optional<Hint> growing(const AdviceFacts& facts) {
   const HeldBy* const held =
       much_held(facts, [](const HeldBy& row) { return !is_torch(row.stack) && grows(row); });
   if (held == nullptr) return {};
-  return Advice{{},
-                fmt::format("{}, and more in every quarter of the run: look for a list, dictionary "
-                            "or closure that is given something in every step and never emptied.",
-                            says(*held)),
-                held->holder};
+  return Hint{{},
+              fmt::format("{}, and more in every quarter of the run: look for a list, dictionary "
+                          "or closure that is given something in every step and never emptied.",
+                          says(*held)),
+              held->holder};
 }
 
-std::optional<Advice> cache(const AdviceFacts& facts) {
+std::optional<Hint> cache(const AdviceFacts& facts) {
   const HeldBy* const held = much_held(facts, [](const HeldBy& row) {
     return has_any(row.subject, {"cache", "Cache", "memoize"}) ||
            runs(row.stack, {"cachetools/", "joblib/memory"}, {"lru_cache", "memoize", "_cached"});
   });
   if (held == nullptr) return {};
-  return Advice{
-      {},
-      fmt::format("{}, by its name for a cache: bound it (functools.lru_cache(maxsize=…), "
-                  "a size in bytes), or empty it between steps.",
-                  says(*held)),
-      held->holder};
+  return Hint{{},
+              fmt::format("{}, by its name for a cache: bound it (functools.lru_cache(maxsize=…), "
+                          "a size in bytes), or empty it between steps.",
+                          says(*held)),
+              held->holder};
 }
 
-std::optional<Advice> data_loader(const AdviceFacts& facts) {
+std::optional<Hint> data_loader(const AdviceFacts& facts) {
   const HeldBy* const held = much_held(
       facts, [](const HeldBy& row) { return runs(row.stack, {"torch/utils/data/"}, {}); });
   if (held == nullptr) return {};
-  return Advice{{},
-                fmt::format("{}, inside a DataLoader: it keeps num_workers × prefetch_factor "
-                            "batches ready, and each worker a copy of the dataset. Lower these, "
-                            "or let the dataset read from a file or an array that is mapped.",
-                            says(*held)),
-                held->holder};
+  return Hint{{},
+              fmt::format("{}, inside a DataLoader: it keeps num_workers × prefetch_factor "
+                          "batches ready, and each worker a copy of the dataset. Lower these, "
+                          "or let the dataset read from a file or an array that is mapped.",
+                          says(*held)),
+              held->holder};
 }
 
-std::optional<Advice> pinned_memory(const AdviceFacts& facts) {
+std::optional<Hint> pinned_memory(const AdviceFacts& facts) {
   const HeldBy* const held = much_held(facts, [](const HeldBy& row) {
     return row.space == Space::cuda_host || row.space == Space::hip_host;
   });
   if (held == nullptr) return {};
-  return Advice{{},
-                fmt::format("{} of pinned host memory, which can never be swapped and which "
-                            "PyTorch keeps for reuse: pin only what is copied all the time "
-                            "(pin_memory=False elsewhere).",
-                            says(*held)),
-                held->holder};
+  return Hint{{},
+              fmt::format("{} of pinned host memory, which can never be swapped and which "
+                          "PyTorch keeps for reuse: pin only what is copied all the time "
+                          "(pin_memory=False elsewhere).",
+                          says(*held)),
+              held->holder};
 }
 
-std::optional<Advice> device_fragmentation(const AdviceFacts& facts) {
+std::optional<Hint> device_fragmentation(const AdviceFacts& facts) {
   constexpr double kRatio = 0.3;
   for (const DeviceFigures& device : facts.devices) {
     if (!device.torch || device.torch->reserved_bytes < 256 * kMiB ||
         device.torch->fragmentation_ratio() < kRatio)
       continue;
-    return Advice{
+    return Hint{
         {},
         fmt::format("On {} PyTorch holds {} and uses {} of it: the rest is in pieces, or cached. "
                     "Try PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True, and fewer different "
@@ -161,20 +160,20 @@ std::optional<Advice> device_fragmentation(const AdviceFacts& facts) {
   return {};
 }
 
-std::optional<Advice> thread_arenas(const AdviceFacts& facts) {
+std::optional<Hint> thread_arenas(const AdviceFacts& facts) {
   constexpr std::size_t kManyThreads = 8;
   if (facts.threads < kManyThreads || facts.rss_bytes < 2 * facts.host_bytes ||
       facts.rss_bytes - facts.host_bytes < 256 * kMiB)
     return {};
-  return Advice{{},
-                fmt::format("{} is resident, {} of it live blocks, with {} threads: glibc keeps "
-                            "an arena of freed memory for each few threads. Try "
-                            "MALLOC_ARENA_MAX=2, or jemalloc.",
-                            size_text(facts.rss_bytes), size_text(facts.host_bytes), facts.threads),
-                {}};
+  return Hint{{},
+              fmt::format("{} is resident, {} of it live blocks, with {} threads: glibc keeps "
+                          "an arena of freed memory for each few threads. Try "
+                          "MALLOC_ARENA_MAX=2, or jemalloc.",
+                          size_text(facts.rss_bytes), size_text(facts.host_bytes), facts.threads),
+              {}};
 }
 
-std::optional<Advice> read_whole(const AdviceFacts& facts) {
+std::optional<Hint> read_whole(const AdviceFacts& facts) {
   constexpr std::array<std::string_view, 6> kReaders = {"read_csv",  "read_json", "read_parquet",
                                                         "readlines", "read_text", "read_bytes"};
   const auto reads = [&](const std::vector<Place>& stack) {
@@ -183,23 +182,22 @@ std::optional<Advice> read_whole(const AdviceFacts& facts) {
   };
   const HeldBy* const held = much_held(facts, [&](const HeldBy& row) { return reads(row.stack); });
   if (held == nullptr && !reads(facts.request_stack)) return {};
-  return Advice{
-      {},
-      fmt::format("{} read whole: read it in pieces (chunksize=…, iterate over the "
-                  "file, columns=…), or map it (numpy.memmap, memory_map=True).",
-                  held != nullptr ? says(*held) + ": a file is"
-                                  : std::string{"What was refused was for a file that is"}),
-      held != nullptr ? std::optional{held->holder} : std::nullopt};
+  return Hint{{},
+              fmt::format("{} read whole: read it in pieces (chunksize=…, iterate over the "
+                          "file, columns=…), or map it (numpy.memmap, memory_map=True).",
+                          held != nullptr ? says(*held) + ": a file is"
+                                          : std::string{"What was refused was for a file that is"}),
+              held != nullptr ? std::optional{held->holder} : std::nullopt};
 }
 
-std::optional<Advice> many_small(const AdviceFacts& facts) {
+std::optional<Hint> many_small(const AdviceFacts& facts) {
   constexpr std::uint64_t kMany = 1'000'000;
   constexpr std::uint64_t kSmallBytes = 256;
   const HeldBy* const held = much_held(facts, [](const HeldBy& row) {
     return row.count >= kMany && row.bytes / row.count <= kSmallBytes;
   });
   if (held == nullptr) return {};
-  return Advice{
+  return Hint{
       {},
       fmt::format("{}, {} on average: {}", says(*held), size_text(held->bytes / held->count),
                   facts.is_python
@@ -209,12 +207,12 @@ std::optional<Advice> many_small(const AdviceFacts& facts) {
       held->holder};
 }
 
-std::optional<Advice> shared_memory(const AdviceFacts& facts) {
+std::optional<Hint> shared_memory(const AdviceFacts& facts) {
   if (facts.verdict != VerdictCode::shared_memory_full) return {};
-  return Advice{{},
-                "The file system of shared memory is too small: give the container more "
-                "(docker run --shm-size=2g, a memory emptyDir on /dev/shm), or use fewer workers.",
-                {}};
+  return Hint{{},
+              "The file system of shared memory is too small: give the container more "
+              "(docker run --shm-size=2g, a memory emptyDir on /dev/shm), or use fewer workers.",
+              {}};
 }
 
 }  // namespace
@@ -241,12 +239,12 @@ const std::vector<AdviceRule>& advice_rules() {
   return rules;
 }
 
-std::vector<Advice> advice_of(const AdviceFacts& facts) {
-  std::vector<Advice> found;
+std::vector<Hint> advice_of(const AdviceFacts& facts) {
+  std::vector<Hint> found;
   for (const AdviceRule& rule : advice_rules()) {
-    if (std::optional<Advice> advice = rule.advise(facts)) {
-      advice->rule = rule.name;
-      found.push_back(std::move(*advice));
+    if (std::optional<Hint> hint = rule.advise(facts)) {
+      hint->rule = rule.name;
+      found.push_back(std::move(*hint));
     }
   }
   return found;

@@ -21,10 +21,10 @@ std::uint16_t own_number(const Json& processes) {
 
 Json advice_json(const Source& source, const ReportRows& rows) {
   Json list = Json::array();
-  for (const Advice& advice : advice_of(advice_facts(source))) {
-    const auto row = advice.holder ? rows.row_of(*advice.holder) : std::nullopt;
+  for (const Hint& hint : advice_of(advice_facts(source))) {
+    const auto row = hint.holder ? rows.row_of(*hint.holder) : std::nullopt;
     list.push_back(
-        {{"rule", advice.rule}, {"text", advice.text}, {"row", row ? Json(*row) : Json(nullptr)}});
+        {{"rule", hint.rule}, {"text", hint.text}, {"row", row ? Json(*row) : Json(nullptr)}});
   }
   return list;
 }

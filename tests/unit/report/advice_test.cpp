@@ -123,7 +123,7 @@ const Trial kTrials[] = {
 
 std::set<std::string_view> rules_of(const AdviceFacts& facts) {
   std::set<std::string_view> rules;
-  for (const Advice& advice : advice_of(facts)) rules.insert(advice.rule);
+  for (const Hint& hint : advice_of(facts)) rules.insert(hint.rule);
   return rules;
 }
 
@@ -137,7 +137,7 @@ TEST_CASE("each rule fires where it should, and alone") {
     trial.does_not(well);
     CHECK_MESSAGE(rules_of(ill) == std::set<std::string_view>{trial.rule}, trial.rule);
     CHECK_MESSAGE(!rules_of(well).contains(trial.rule), trial.rule);
-    const std::vector<Advice> advice = advice_of(ill);
+    const std::vector<Hint> advice = advice_of(ill);
     CHECK(advice.at(0).holder.has_value() == trial.names_holder);
     CHECK_MESSAGE(advice[0].text.size() > 40, advice[0].text);
     tried.insert(trial.rule);

@@ -74,6 +74,7 @@ bool is_exported(const std::string& path, std::size_t number) {
 
 bool is_shown(const std::string& path, unsigned round) {
   try {
+    if (round % 40 == 0) return report_command({"-o", "-", path}) == 0;  // takes ten times as long
     switch (round % 9) {
       case 0:
         return show_command({path}) == 0;
