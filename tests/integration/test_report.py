@@ -65,6 +65,8 @@ def test_the_figures_are_those_of_show_stats_and_tree(oomrec, bundle):
     assert {k: page.json["verdict"][k] for k in show["verdict"]} == show["verdict"]
     assert page.json["verdict"]["is_memory"] is True
     assert page.json["limit"] == show["limit"]
+    for key in ("leaks", "fragmentation"):
+        assert page.json[key] == oomrec.json(key, bundle)
     meta = page.json["meta"]
     assert (meta["pid"], meta["arguments"]) == (show["process"]["pid"], show["process"]["argv"])
     assert (meta["program"], meta["redacted"], meta["live"]) == ("leak.py", False, False)

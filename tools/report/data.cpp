@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include "tools/advice/advice.h"
+#include "tools/fragmentation/page.h"
+#include "tools/leaks/page.h"
 #include "tools/report/facts.h"
 #include "tools/report/over_time.h"
 #include "tools/report/rows.h"
@@ -29,8 +31,12 @@ Json advice_json(const Source& source, const ReportRows& rows) {
   return list;
 }
 
-// Pages of their own that are made of the same recording.
-Json analyses_json(const Source&) { return {{"leaks", nullptr}, {"fragmentation", nullptr}}; }
+// What other commands say of the same recording, as they print it.
+Json analyses_json(const Source& source) {
+  constexpr std::size_t kMostLeaks = 100;
+  return {{"leaks", LeakReport{source}.json(kMostLeaks)},
+          {"fragmentation", fragmentation_json(fragmentation_of(source), source)}};
+}
 
 }  // namespace
 
