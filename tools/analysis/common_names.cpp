@@ -32,10 +32,10 @@ std::string symbol_key(const Place& place, const Places& places) {
 
 NameId CommonNames::of(const Place& place, const Places& places) {
   const std::string key =
-      level_ == Level::place ? place_key(place, places) : symbol_key(place, places);
+      level_ == NameLevel::place ? place_key(place, places) : symbol_key(place, places);
   const auto [at, is_new] = names_.try_emplace(key, static_cast<NameId>(folds_.size()));
   if (is_new) {
-    folds_.push_back(level_ == Level::symbol && place.kind == Place::Kind::native &&
+    folds_.push_back(level_ == NameLevel::symbol && place.kind == Place::Kind::native &&
                      place.function.empty());
   }
   return at->second;

@@ -18,12 +18,12 @@ namespace oomrec::tools {
 using NameId = std::uint32_t;       // 0: none
 using CommonStack = std::uint32_t;  // 0: the empty stack
 
-enum class Level : std::uint8_t { place, symbol };
+enum class NameLevel : std::uint8_t { place, symbol };
 
 // What the numbers stand for; shared by both sides.
 class CommonNames {
  public:
-  explicit CommonNames(Level level) : level_(level) {}
+  explicit CommonNames(NameLevel level) : level_(level) {}
 
   NameId of(const Place& place, const Places& places);
   CommonStack child(CommonStack parent, NameId name);
@@ -33,7 +33,7 @@ class CommonNames {
   NameId innermost(CommonStack stack) const { return stacks_[stack]; }
 
  private:
-  const Level level_;
+  const NameLevel level_;
   std::unordered_map<std::string, NameId> names_;
   std::vector<bool> folds_{false};
   std::unordered_map<std::uint64_t, CommonStack> children_;  // by parent and name

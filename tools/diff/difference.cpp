@@ -44,7 +44,7 @@ void add(Amount& sum, const Amount& part) {
 // Rows of both sides that read alike at one level, and those of each side that have no other.
 class Joint {
  public:
-  Joint(Level level, const DiffSide& before, const DiffSide& after)
+  Joint(NameLevel level, const DiffSide& before, const DiffSide& after)
       : names_(level),
         before_{before.stacks, before.places, names_},
         after_{after.stacks, after.places, names_} {}
@@ -103,10 +103,10 @@ std::vector<StackChange> paired(const std::vector<StackFigures>& before,
                                 const std::vector<StackFigures>& after, const DiffSide& first,
                                 const DiffSide& second) {
   std::vector<StackChange> changes;
-  Joint by_place{Level::place, first, second};
+  Joint by_place{NameLevel::place, first, second};
   for (const StackFigures& row : before) by_place.add_before(row);
   for (const StackFigures& row : after) by_place.add_after(row);
-  Joint by_symbol{Level::symbol, first, second};
+  Joint by_symbol{NameLevel::symbol, first, second};
   for (const Joint::Row& row : by_place.rows()) {
     if (!row.before.empty() && !row.after.empty()) {
       changes.push_back(change_of(row, Match::place));
@@ -170,7 +170,7 @@ class Functions {
 
   const DiffSide &before_, &after_;
   const std::vector<PlaceId> subjects_before_, subjects_after_;
-  CommonNames names_{Level::symbol};
+  CommonNames names_{NameLevel::symbol};
   std::map<NameId, FunctionChange> by_name_;
 };
 

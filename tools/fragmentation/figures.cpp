@@ -41,7 +41,7 @@ Fragmentation fragmentation_of(const Source& source) {
                                 says(variables, "PYTORCH_ALLOC_CONF", kExpandable);
   figures.one_arena_max = text_of(variables, "MALLOC_ARENA_MAX").has_value() ||
                           says(variables, "GLIBC_TUNABLES", "malloc.arena_max");
-  figures.advice = advice_for(figures);
+  figures.remedies = remedies_for(figures);
   return figures;
 }
 

@@ -19,7 +19,7 @@ struct MapFigures {
   std::optional<std::uint64_t> anonymous_bytes, huge_page_bytes, swapped_bytes;
 };
 
-struct Advice {
+struct Remedy {
   std::string_view rule;
   std::string text;
 };
@@ -31,12 +31,12 @@ struct Fragmentation {
   std::vector<DeviceFigures> devices;
   bool expandable_segments = false;  // PyTorch was told to use them
   bool one_arena_max = false;        // MALLOC_ARENA_MAX, or its tunable, is set
-  std::vector<Advice> advice;        // empty: nothing notable
+  std::vector<Remedy> remedies;      // empty: nothing notable
 };
 
 Fragmentation fragmentation_of(const Source& source);
 
-// The rules that fire, by figures alone: `advice` of its argument is not looked at.
-std::vector<Advice> advice_for(const Fragmentation& figures);
+// The rules that fire, by figures alone: `remedies` of its argument is not looked at.
+std::vector<Remedy> remedies_for(const Fragmentation& figures);
 
 }  // namespace oomrec::tools

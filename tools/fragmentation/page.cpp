@@ -132,8 +132,8 @@ class Page {
 
   void print_advice() const {
     heading("what helps");
-    if (figures_.advice.empty()) fmt::print("  nothing notable is held and not used\n");
-    for (const Advice& advice : figures_.advice)
+    if (figures_.remedies.empty()) fmt::print("  nothing notable is held and not used\n");
+    for (const Remedy& advice : figures_.remedies)
       fmt::print("  {} {}\n", terminal_.paint(Colour::green, "→"), wrap(advice.text, kColumns, 4));
   }
 
@@ -171,7 +171,7 @@ Json fragmentation_json(const Fragmentation& figures, const Source& source) {
   Json devices = Json::array();
   for (const DeviceFigures& device : figures.devices) devices.push_back(device_json(device));
   Json advice = Json::array();
-  for (const Advice& one : figures.advice)
+  for (const Remedy& one : figures.remedies)
     advice.push_back({{"rule", one.rule}, {"text", one.text}});
   return {
       {"schema_version", 1},

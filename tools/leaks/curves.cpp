@@ -70,7 +70,7 @@ double Curves::seconds() const {
   return at_seconds(checkpoints_.back()) - at_seconds(checkpoints_.front());
 }
 
-Curve Curves::of(const StackGroup& group) const {
+HeldCurve Curves::of(const StackGroup& group) const {
   std::vector<double> bytes(checkpoints_.size());
   std::vector<bool> listed(checkpoints_.size());
   for (const std::uint32_t holder : group.holders) {
@@ -79,7 +79,7 @@ Curve Curves::of(const StackGroup& group) const {
       listed[known.checkpoint] = true;
     }
   }
-  Curve curve;
+  HeldCurve curve;
   for (std::size_t i = 0; i < checkpoints_.size(); ++i) {
     if (listed[i] || checkpoints_[i].largest.size() < kListed)
       curve.add(at_seconds(checkpoints_[i]), bytes[i]);

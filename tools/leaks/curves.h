@@ -37,9 +37,14 @@ class Curves {
   std::size_t checkpoints() const { return checkpoints_.size(); }
   double seconds() const;  // from the first to the last
 
+  // Whether a holder was ever among the largest: of others no curve is known.
+  bool list(std::uint32_t holder) const {
+    return holder < by_holder_.size() && !by_holder_[holder].empty();
+  }
+
   // Without the checkpoints whose lists were full of larger holders: what the group held then is
   // not known.
-  Curve of(const StackGroup& group) const;
+  HeldCurve of(const StackGroup& group) const;
 
  private:
   double at_seconds(const Checkpoint& checkpoint) const;

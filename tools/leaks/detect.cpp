@@ -33,7 +33,7 @@ double confidence_of(const Growth& growth, double survivors) {
 
 // Growth of all that the process holds on each device.
 std::vector<DeviceGrowth> growing_devices(const Recording& recording, const Timeline& timeline) {
-  std::map<std::uint32_t, Curve> curves;
+  std::map<std::uint32_t, HeldCurve> curves;
   for (const Moment& moment : timeline.moments) {
     const double seconds = seconds_of(moment.time_ns, recording);
     for (const DeviceMoment& device : moment.devices)
@@ -52,7 +52,7 @@ std::vector<DeviceGrowth> growing_devices(const Recording& recording, const Time
 class Chains {
  public:
   Chains(const std::vector<StackGroup>& groups, const Stacks& stacks, const Places& places)
-      : names_(Level::symbol), chain_of_(stacks, places, names_) {
+      : names_(NameLevel::symbol), chain_of_(stacks, places, names_) {
     for (const StackGroup& group : groups) add(sums_[key_of(group)], group);
   }
 
@@ -95,7 +95,9 @@ class Detector {
  private:
   std::vector<HolderFigures> held() const {
     std::vector<HolderFigures> holders = recording_.holders();
-    std::erase_if(holders, [](const HolderFigures& row) { return is_address_space(row.space); });
+    std::erase_if(holders, [&](const HolderFigures& row) {
+      return is_address_space(row.space) || !curves_.list(row.entry);
+    });
     recording_.add_ages(holders);
     return holders;
   }
@@ -106,7 +108,7 @@ class Detector {
     if (static_cast<double>(group.live_bytes) < kLeastGrowthBytes) return false;
     const double sample_bytes =
         group.estimated ? static_cast<double>(recording_.header().interval_bytes) : 0;
-    const Curve curve = curves_.of(group);
+    const HeldCurve curve = curves_.of(group);
     const auto growth = growth_of(curve, sample_bytes);
     if (!growth) return false;
     const bool alone = sum.holders.size() == group.holders.size();

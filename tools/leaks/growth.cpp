@@ -31,7 +31,7 @@ std::vector<double> kept(const std::vector<double>& bytes) {
 }
 
 // The value at a time between moments.
-double at(const Curve& curve, const std::vector<double>& values, double seconds) {
+double at(const HeldCurve& curve, const std::vector<double>& values, double seconds) {
   const auto after = std::lower_bound(curve.seconds.begin(), curve.seconds.end(), seconds);
   if (after == curve.seconds.begin()) return values.front();
   if (after == curve.seconds.end()) return values.back();
@@ -75,7 +75,7 @@ struct Line {
 };
 
 // Of more moments than there ever are, every n-th: their pairs are too many.
-Line theil_sen(const Curve& curve, std::size_t first) {
+Line theil_sen(const HeldCurve& curve, std::size_t first) {
   constexpr std::size_t kMostMoments = 1500;
   std::vector<double> values;
   const std::size_t stride = 1 + (curve.size() - first) / kMostMoments;
@@ -94,7 +94,7 @@ Line theil_sen(const Curve& curve, std::size_t first) {
   return line;
 }
 
-double r_squared(const Curve& curve, std::size_t first, const Line& line) {
+double r_squared(const HeldCurve& curve, std::size_t first, const Line& line) {
   const auto begin = curve.bytes.begin() + static_cast<std::ptrdiff_t>(first);
   const double mean =
       std::accumulate(begin, curve.bytes.end(), 0.0) / static_cast<double>(curve.size() - first);
@@ -108,7 +108,7 @@ double r_squared(const Curve& curve, std::size_t first, const Line& line) {
   return all > 0 ? std::clamp(1 - left / all, 0.0, 1.0) : 0;
 }
 
-std::optional<Growth> growth_since(const Curve& curve, const std::vector<double>& least,
+std::optional<Growth> growth_since(const HeldCurve& curve, const std::vector<double>& least,
                                    const Window& window, double sample_bytes) {
   const double end = curve.seconds.back();
   const double begin = curve.seconds.front() + window.begin * (end - curve.seconds.front());
@@ -149,13 +149,13 @@ bool beyond_chance(double before_bytes, double after_bytes, double sample_bytes)
   return std::abs(after - before) > kDeviations * std::sqrt(before + after);
 }
 
-double kept_since_half(const Curve& curve) {
+double kept_since_half(const HeldCurve& curve) {
   if (curve.size() == 0) return 0;
   const std::vector<double> least = kept(curve.bytes);
   return least.back() - at(curve, least, (curve.seconds.front() + curve.seconds.back()) / 2);
 }
 
-std::optional<Growth> growth_of(const Curve& curve, double sample_bytes) {
+std::optional<Growth> growth_of(const HeldCurve& curve, double sample_bytes) {
   if (curve.size() < kFewestMoments) return std::nullopt;
   const std::vector<double> least = kept(curve.bytes);
   for (const Window& window : kWindows)

@@ -17,7 +17,7 @@
 
 namespace oomrec::tools {
 
-struct Curve {
+struct HeldCurve {
   std::vector<double> seconds, bytes;  // in order of time, equally long
 
   std::size_t size() const { return seconds.size(); }
@@ -40,10 +40,10 @@ inline constexpr double kLeastGrowthBytes = 256 * 1024;
 
 // `sample_bytes`: what one sample stands for where the figures are estimates of sampled blocks, 0
 // where they are exact. Growth that is no more than the chance of sampling is none.
-std::optional<Growth> growth_of(const Curve& curve, double sample_bytes = 0);
+std::optional<Growth> growth_of(const HeldCurve& curve, double sample_bytes = 0);
 
 // What was kept in the second half of the curve's time, and not given back.
-double kept_since_half(const Curve& curve);
+double kept_since_half(const HeldCurve& curve);
 
 // By it numbers of samples are far apart that are not equal but for chance: so many standard
 // deviations of their difference, each number's variance being that number.

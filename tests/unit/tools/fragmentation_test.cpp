@@ -65,7 +65,7 @@ Fragmentation heap(std::uint64_t held, std::uint64_t live) {
 
 std::vector<std::string> rules(const Fragmentation& figures) {
   std::vector<std::string> names;
-  for (const Advice& advice : advice_for(figures)) names.emplace_back(advice.rule);
+  for (const Remedy& advice : remedies_for(figures)) names.emplace_back(advice.rule);
   return names;
 }
 
@@ -188,7 +188,7 @@ TEST_CASE("many arenas of threads share, unless they were told to") {
   figures.heap.areas->count = 17;
   figures.heap.areas->arenas_bytes = 300 * kMiB;
   CHECK(rules(figures) == Names{"many_arenas", "free_heap"});
-  CHECK(advice_for(figures)[0].text.find("MALLOC_ARENA_MAX=2") != std::string::npos);
+  CHECK(remedies_for(figures)[0].text.find("MALLOC_ARENA_MAX=2") != std::string::npos);
   figures.one_arena_max = true;
   CHECK(rules(figures) == Names{"free_heap"});
   figures.one_arena_max = false;

@@ -16,8 +16,8 @@ constexpr double kMiB = 1024 * 1024;
 constexpr double kSeconds = 20;
 
 // `bytes` of the part 0…1 of the time.
-Curve curve_of(const std::function<double(double)>& bytes, std::size_t moments = 120) {
-  Curve curve;
+HeldCurve curve_of(const std::function<double(double)>& bytes, std::size_t moments = 120) {
+  HeldCurve curve;
   for (std::size_t i = 0; i < moments; ++i) {
     const double part = static_cast<double>(i) / static_cast<double>(moments - 1);
     curve.add(part * kSeconds, bytes(part));
@@ -33,14 +33,14 @@ double tooth(double part, double period) { return std::fmod(part, period) / peri
 
 // How many blocks of a pool are held after `part` of the time, each kept for `kept`: a Poisson
 // process in its steady state, or one that never gives back.
-Curve sampled(double held_bytes, double sample_bytes, bool leaks, unsigned seed) {
+HeldCurve sampled(double held_bytes, double sample_bytes, bool leaks, unsigned seed) {
   std::mt19937 random{seed};
   constexpr std::size_t kMoments = 120;
   constexpr double kKept = 0.1;
   std::exponential_distribution<double> gap{held_bytes / sample_bytes / kKept};
   std::vector<double> births;
   for (double at = -kKept; at < 1; at += gap(random)) births.push_back(at);
-  Curve curve;
+  HeldCurve curve;
   for (std::size_t i = 0; i < kMoments; ++i) {
     const double part = static_cast<double>(i) / (kMoments - 1);
     double live = 0;

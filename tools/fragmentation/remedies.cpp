@@ -150,11 +150,11 @@ constexpr std::array<Rule, 8> kRules = {{
 
 }  // namespace
 
-std::vector<Advice> advice_for(const Fragmentation& figures) {
-  std::vector<Advice> advice;
+std::vector<Remedy> remedies_for(const Fragmentation& figures) {
+  std::vector<Remedy> remedies;
   for (const Rule& rule : kRules)
-    if (rule.fires(figures)) advice.push_back({rule.name, rule.text(figures)});
-  return advice;
+    if (rule.fires(figures)) remedies.push_back({rule.name, rule.text(figures)});
+  return remedies;
 }
 
 }  // namespace oomrec::tools
