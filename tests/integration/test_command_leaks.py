@@ -7,6 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
+from report_page import Page
 from schemas import check
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "leaks"))
@@ -137,6 +138,15 @@ def test_a_bundle_says_what_its_process_said(oomrec, leaking, tmp_path):
         leak["live_bytes"] for leak in told["leaks"]
     ]
     assert of_bundle["processes"][0]["bundle"] == Path(bundle).name
+
+
+def test_the_report_has_what_leaks_and_fragmentation_say(oomrec, leaking):
+    bundle = oomrec.json("dump", leaking(100))["bundle"]
+
+    report = Page(oomrec("report", "-o", "-", bundle).stdout).json
+
+    assert report["leaks"] == oomrec.json("leaks", bundle) and report["leaks"]["detected"]
+    assert report["fragmentation"] == oomrec.json("fragmentation", bundle)
 
 
 RANKS = """\
