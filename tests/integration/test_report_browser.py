@@ -359,6 +359,17 @@ def test_zoom_by_mouse_and_back(show):
     assert "zoom" not in address(page)
 
 
+def test_a_long_name_does_not_move_the_drawing(show):
+    """Else another frame would be under the mouse as soon as one is described."""
+    page = show(report_data.hostile(), "view=flame")
+    before = page.locator("div.flame").bounding_box()
+    at = page.evaluate("""() => { const box = report.views.flame.canvas.element.getBoundingClientRect();
+                                  return [box.left + 40, box.top + 30]; }""")
+    page.mouse.move(*at)
+    page.wait_for_function("document.querySelector('.about').innerText.startsWith('xxx')")
+    assert page.locator("div.flame").bounding_box() == before
+
+
 def test_the_flame_graph_by_keyboard(show):
     page = show(report_data.small(), "view=flame")
     # From the top of the page with nothing but the keyboard: past the choices into the drawing.

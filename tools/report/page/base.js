@@ -1,5 +1,6 @@
-// The page's one global, and the one way in which anything gets into the document: as elements and text.
-// Names in a recording are whatever a program wrote there; no string of it is ever parsed as HTML.
+// The page's one global, and the one way in which anything gets into the document: as elements and
+// text. Names in a recording are whatever a program wrote there; no string of it is ever parsed as
+// HTML.
 "use strict";
 
 const report = {};
@@ -9,9 +10,12 @@ report.element = (name, attributes = {}, ...children) => {
   const made = document.createElement(name);
   for (const [key, value] of Object.entries(attributes)) {
     if (value === null || value === undefined || value === false) continue;
-    if (key.startsWith("on")) made.addEventListener(key.slice(2), value);
-    else if (key === "value" || key === "checked" || key === "disabled" || key === "hidden") made[key] = value;
-    else made.setAttribute(key, value === true ? "" : value);
+    if (key.startsWith("on"))
+      made.addEventListener(key.slice(2), value);
+    else if (key === "value" || key === "checked" || key === "disabled" || key === "hidden")
+      made[key] = value;
+    else
+      made.setAttribute(key, value === true ? "" : value);
   }
   for (const child of children.flat()) {
     if (child !== null && child !== undefined && child !== false) made.append(child);
@@ -27,8 +31,8 @@ report.announce = (text) => {
 // A drawing's figures as a table that can be opened: for screen readers, and to copy from.
 // `head`: names; `rows`: made when it is opened, because most never are.
 report.behind = (title, head, rows) => {
-  const { element } = report;
-  const details = element("details", { class: "behind" }, element("summary", {}, title));
+  const {element} = report;
+  const details = element("details", {class: "behind"}, element("summary", {}, title));
   details.addEventListener("toggle", () => {
     details.querySelector(".scrolls")?.remove();
     if (details.open) details.append(report.simpleTable(title, head, rows()));
@@ -38,27 +42,36 @@ report.behind = (title, head, rows) => {
 
 // Cells are texts, numbers, which stand right, or elements.
 report.simpleTable = (title, head, rows) => {
-  const { element } = report;
-  const isFigure = (cell) => /^(about )?[−+]?[\d,.]+( ([KMGTP]iB|bytes|byte|%|s|ms)(\/s)?)?$|^(unlimited|not known)$/.test(cell);
-  const cell = (value) => element("td", { class: isFigure(value) ? "figure" : null }, value);
-  const heading = (name, i) => element("th", { scope: "col", class: isFigure(rows[0]?.[i]) ? "figure" : null }, name);
-  return element("div", { class: "scrolls", tabindex: 0, role: "region", "aria-label": title },
-    element("table", {},
-      element("caption", { class: "unseen" }, title),
-      element("thead", {}, element("tr", {}, head.map(heading))),
-      element("tbody", {}, rows.map((row) => element("tr", {}, row.map(cell))))));
+  const {element} = report;
+  const isFigure = (cell) =>
+      /^(about )?[−+]?[\d,.]+( ([KMGTP]iB|bytes|byte|%|s|ms)(\/s)?)?$|^(unlimited|not known)$/
+          .test(cell);
+  const cell = (value) => element("td", {class: isFigure(value) ? "figure" : null}, value);
+  const heading = (name, i) =>
+      element("th", {scope: "col", class: isFigure(rows[0]?.[i]) ? "figure" : null}, name);
+  return element(
+      "div", {class: "scrolls", tabindex: 0, role: "region", "aria-label": title},
+      element(
+          "table", {}, element("caption", {class: "unseen"}, title),
+          element("thead", {}, element("tr", {}, head.map(heading))),
+          element("tbody", {}, rows.map((row) => element("tr", {}, row.map(cell))))));
 };
 
-report.checkbox = (label, checked, onchange, title) =>
-  report.element("label", { class: "choice", title },
-    report.element("input", { type: "checkbox", checked, onchange: (event) => onchange(event.target.checked) }), label);
+report.checkbox = (label, checked, onchange, title) => report.element(
+    "label", {class: "choice", title},
+    report.element(
+        "input", {type: "checkbox", checked, onchange: (event) => onchange(event.target.checked)}),
+    label);
 
 // options: [value, text, why it cannot be chosen (null: it can)].
 report.select = (label, options, value, onchange) => {
-  const { element } = report;
-  const choice = element("select", { "aria-label": label, onchange: (event) => onchange(event.target.value) },
-    options.map(([key, text, why]) =>
-      element("option", { value: key, disabled: Boolean(why), title: why }, why ? `${text} (${why})` : text)));
+  const {element} = report;
+  const choice = element(
+      "select", {"aria-label": label, onchange: (event) => onchange(event.target.value)},
+      options.map(
+          ([key, text, why]) => element(
+              "option", {value: key, disabled: Boolean(why), title: why},
+              why ? `${text} (${why})` : text)));
   choice.value = value;
-  return element("label", { class: "choice" }, `${label} `, choice);
+  return element("label", {class: "choice"}, `${label} `, choice);
 };

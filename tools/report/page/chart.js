@@ -1,5 +1,5 @@
-// One drawing over time: lines, or areas on top of each other; limits across; marks and refusals down.
-// A window is brushed with the mouse, or with Shift and the arrow keys.
+// One drawing over time: lines, or areas on top of each other; limits across; marks and refusals
+// down. A window is brushed with the mouse, or with Shift and the arrow keys.
 "use strict";
 
 // Round values of an axis of bytes: 1, 2 or 5 times a power of two or so many KiB, MiB, ….
@@ -11,19 +11,30 @@ report.byteTicks = (most, wanted) => {
 };
 
 report.Chart = class {
-  // series: [{name, times, values, lower (of an area), style}]; limits: [{name, bytes}]; events: [{time, text, refused}];
-  // read(ms): what the caption says of a moment; onbrush(window or null); onpoint(ms or null).
+  // series: [{name, times, values, lower (of an area), style}]; limits: [{name, bytes}]; events:
+  // [{time, text, refused}]; read(ms): what the caption says of a moment; onbrush(window or null);
+  // onpoint(ms or null).
   constructor(options) {
-    Object.assign(this, { height: 220, limits: [], events: [], stacked: false }, options);
-    const { element } = report;
-    this.caption = element("p", { class: "caption" });
-    this.drawing = d3.create("svg").attr("class", "chart").attr("tabindex", 0).attr("role", "img").attr("height", this.height)
-      .attr("aria-label", `${this.title}. Left and right arrows read it, with Shift they choose a window, Escape clears it.`);
-    this.legend = element("ul", { class: "legend" });
-    this.element = element("figure", {}, element("figcaption", {}, this.title), this.legend, this.drawing.node(), this.caption);
-    this.margin = { top: 18, right: 28, bottom: 22, left: 74 };
-    this.drawing.on("keydown", () => this.key(d3.event)).on("mousemove", () => this.point(d3.mouse(this.drawing.node())[0]))
-      .on("mouseleave", () => this.onpoint(null));
+    Object.assign(this, {height: 220, limits: [], events: [], stacked: false}, options);
+    const {element} = report;
+    this.caption = element("p", {class: "caption"});
+    this.drawing =
+        d3.create("svg")
+            .attr("class", "chart")
+            .attr("tabindex", 0)
+            .attr("role", "img")
+            .attr("height", this.height)
+            .attr(
+                "aria-label",
+                `${this.title}. Left and right arrows read it, with Shift they choose a window, Escape clears it.`);
+    this.legend = element("ul", {class: "legend"});
+    this.element = element(
+        "figure", {}, element("figcaption", {}, this.title), this.legend, this.drawing.node(),
+        this.caption);
+    this.margin = {top: 18, right: 28, bottom: 22, left: 74};
+    this.drawing.on("keydown", () => this.key(d3.event))
+        .on("mousemove", () => this.point(d3.mouse(this.drawing.node())[0]))
+        .on("mouseleave", () => this.onpoint(null));
     this.width = 0;
     new ResizeObserver(() => this.resized()).observe(this.element);
   }
@@ -36,7 +47,7 @@ report.Chart = class {
   }
 
   draw() {
-    const { margin, width, height } = this;
+    const {margin, width, height} = this;
     const svg = this.drawing.attr("width", width).attr("viewBox", `0 0 ${width} ${height}`);
     svg.selectAll("*").remove();
     const scale = report.state.time === "local" ? d3.scaleTime() : d3.scaleUtc();
@@ -49,41 +60,67 @@ report.Chart = class {
     this.axes(svg, top);
     const lines = svg.append("g");
     for (const one of this.series) this.drawSeries(lines, one);
-    if (this.stacked) for (const one of this.series) this.drawName(lines, one);
+    if (this.stacked)
+      for (const one of this.series) this.drawName(lines, one);
     this.drawLimits(svg, near);
     this.drawEvents(svg);
-    this.cursorLine = svg.append("line").attr("class", "cursor").attr("y1", margin.top).attr("y2", height - margin.bottom).style("display", "none");
-    this.brush = d3.brushX().extent([[margin.left, margin.top], [width - margin.right, height - margin.bottom]]).on("end", () => this.brushed());
+    this.cursorLine = svg.append("line")
+                          .attr("class", "cursor")
+                          .attr("y1", margin.top)
+                          .attr("y2", height - margin.bottom)
+                          .style("display", "none");
+    this.brush =
+        d3.brushX()
+            .extent([[margin.left, margin.top], [width - margin.right, height - margin.bottom]])
+            .on("end", () => this.brushed());
     this.brushGroup = svg.append("g").attr("class", "brush").call(this.brush);
     this.drawLegend(near);
     this.setWindow(report.windowOf(report.state));
   }
 
   axes(svg, top) {
-    const { margin, width, height } = this;
-    svg.append("g").attr("class", "axis").attr("transform", `translate(0,${height - margin.bottom})`)
-      .call(d3.axisBottom(this.x).ticks(Math.max(2, width / 110)).tickFormat(this.timeFormat()));
-    svg.append("g").attr("class", "axis").attr("transform", `translate(${margin.left},0)`)
-      .call(d3.axisLeft(this.y).tickValues(report.byteTicks(top, 5)).tickFormat((bytes) => report.bytes(bytes).replace(/\.0+ /, " ")).tickSize(-(width - margin.left - margin.right)));
+    const {margin, width, height} = this;
+    svg.append("g")
+        .attr("class", "axis")
+        .attr("transform", `translate(0,${height - margin.bottom})`)
+        .call(d3.axisBottom(this.x).ticks(Math.max(2, width / 110)).tickFormat(this.timeFormat()));
+    svg.append("g")
+        .attr("class", "axis")
+        .attr("transform", `translate(${margin.left},0)`)
+        .call(d3.axisLeft(this.y)
+                  .tickValues(report.byteTicks(top, 5))
+                  .tickFormat((bytes) => report.bytes(bytes).replace(/\.0+ /, " "))
+                  .tickSize(-(width - margin.left - margin.right)));
   }
 
   timeFormat() {
-    const [format, day] = report.state.time === "local" ? [d3.timeFormat, d3.timeDay] : [d3.utcFormat, d3.utcDay];
-    return format(day.count(...this.domain) > 0 ? "%d %b %H:%M" : this.domain[1] - this.domain[0] < 5000 ? "%H:%M:%S.%L" : "%H:%M:%S");
+    const [format, day] =
+        report.state.time === "local" ? [d3.timeFormat, d3.timeDay] : [d3.utcFormat, d3.utcDay];
+    return format(
+        day.count(...this.domain) > 0              ? "%d %b %H:%M" :
+            this.domain[1] - this.domain[0] < 5000 ? "%H:%M:%S.%L" :
+                                                     "%H:%M:%S");
   }
 
   drawSeries(lines, one) {
     const x = (value, i) => this.x(one.times[i]);
     if (!this.stacked) {
-      lines.append("path").attr("class", `line style-${one.style}`)
-        .attr("d", d3.line().x(x).y((value) => this.y(value)).curve(d3.curveStepAfter)(one.values));
+      lines.append("path")
+          .attr("class", `line style-${one.style}`)
+          .attr(
+              "d", d3.line().x(x).y((value) => this.y(value)).curve(d3.curveStepAfter)(one.values));
       return;
     }
     const area = d3.area().x(x).y0((value, i) => this.y(one.lower[i])).y1((value) => this.y(value));
-    lines.append("path").attr("class", `area style-${one.style}`).attr("d", area(one.values)).append("title").text(one.name);
+    lines.append("path")
+        .attr("class", `area style-${one.style}`)
+        .attr("d", area(one.values))
+        .append("title")
+        .text(one.name);
   }
 
-  // An area's name inside of it, where it is thick for long enough and its middle does not leave it.
+  // An area's name inside of it, where it is thick for long enough and its middle does not leave
+  // it.
   drawName(svg, one) {
     const text = report.text(one.name, 48);
     const half = 3.2 * text.length;
@@ -92,31 +129,55 @@ report.Chart = class {
     one.times.forEach((time, i) => {
       const x = this.x(time);
       const y = (this.y(one.lower[i]) + this.y(one.values[i])) / 2;
-      if (!within(i, y) || x - half < this.margin.left || x + half > this.width - this.margin.right) return;
-      const [first, last] = [x - half, x + half].map((edge) => d3.bisect(one.times, Number(this.x.invert(edge))));
-      for (let at = first - 1; at <= Math.min(last, one.times.length - 1); ++at) if (at >= 0 && !within(at, y)) return;
+      if (!within(i, y) || x - half < this.margin.left || x + half > this.width - this.margin.right)
+        return;
+      const [first, last] =
+          [x - half, x + half].map((edge) => d3.bisect(one.times, Number(this.x.invert(edge))));
+      for (let at = first - 1; at <= Math.min(last, one.times.length - 1); ++at)
+        if (at >= 0 && !within(at, y)) return;
       const thick = this.y(one.lower[i]) - this.y(one.values[i]);
-      if (!best || thick > best.thick) best = { x, y, thick };
+      if (!best || thick > best.thick) best = {x, y, thick};
     });
-    if (best) svg.append("text").attr("class", "area-name").attr("text-anchor", "middle").attr("x", best.x).attr("y", best.y + 4).text(text);
+    if (best)
+      svg.append("text")
+          .attr("class", "area-name")
+          .attr("text-anchor", "middle")
+          .attr("x", best.x)
+          .attr("y", best.y + 4)
+          .text(text);
   }
 
   drawLimits(svg, near) {
     for (const limit of near) {
       const y = this.y(limit.bytes);
-      svg.append("line").attr("class", "limit").attr("x1", this.margin.left).attr("x2", this.width - this.margin.right).attr("y1", y).attr("y2", y);
-      svg.append("text").attr("class", "limit-name").attr("x", this.margin.left + 6).attr("y", y - (y < this.margin.top + 14 ? -13 : 4))
-        .text(`${report.text(limit.name, 60)} ${report.bytes(limit.bytes)}`);
+      svg.append("line")
+          .attr("class", "limit")
+          .attr("x1", this.margin.left)
+          .attr("x2", this.width - this.margin.right)
+          .attr("y1", y)
+          .attr("y2", y);
+      svg.append("text")
+          .attr("class", "limit-name")
+          .attr("x", this.margin.left + 6)
+          .attr("y", y - (y < this.margin.top + 14 ? -13 : 4))
+          .text(`${report.text(limit.name, 60)} ${report.bytes(limit.bytes)}`);
     }
   }
 
   drawEvents(svg) {
-    const taken = []; // where names are: those of refusals come first
+    const taken = [];  // where names are: those of refusals come first
     for (const event of [...this.events].sort((a, b) => b.refused - a.refused)) {
       const x = this.x(event.time);
       const group = svg.append("g").attr("class", event.refused ? "refusal" : "mark");
-      group.append("line").attr("x1", x).attr("x2", x).attr("y1", this.margin.top).attr("y2", this.height - this.margin.bottom);
-      group.append("path").attr("d", event.refused ? `M${x - 5},${this.margin.top - 9}h10l-5,9z` : `M${x},${this.margin.top - 9}l4,4.5l-4,4.5l-4,-4.5z`);
+      group.append("line")
+          .attr("x1", x)
+          .attr("x2", x)
+          .attr("y1", this.margin.top)
+          .attr("y2", this.height - this.margin.bottom);
+      group.append("path").attr(
+          "d",
+          event.refused ? `M${x - 5},${this.margin.top - 9}h10l-5,9z` :
+                          `M${x},${this.margin.top - 9}l4,4.5l-4,4.5l-4,-4.5z`);
       group.append("title").text(event.text);
       const end = x > this.width - 150;
       const text = report.text(event.text, 24);
@@ -124,21 +185,35 @@ report.Chart = class {
       const [from, to] = end ? [x - wide, x] : [x, x + wide];
       if (taken.some(([first, last]) => from < last && to > first)) continue;
       taken.push([from, to]);
-      group.append("text").attr("x", x + (end ? -8 : 8)).attr("y", this.margin.top - 4).attr("text-anchor", end ? "end" : "start").text(text);
+      group.append("text")
+          .attr("x", x + (end ? -8 : 8))
+          .attr("y", this.margin.top - 4)
+          .attr("text-anchor", end ? "end" : "start")
+          .text(text);
     }
   }
 
   drawLegend(near) {
-    const { element } = report;
+    const {element} = report;
     this.legend.replaceChildren(
-      ...this.series.map((one) => {
-        const sample = d3.create("svg").attr("width", 26).attr("height", 10).attr("aria-hidden", "true");
-        if (this.stacked) sample.append("rect").attr("class", `area style-${one.style}`).attr("width", 26).attr("height", 10);
-        else sample.append("path").attr("class", `line style-${one.style}`).attr("d", "M0,5H26");
-        return element("li", {}, sample.node(), ` ${report.text(one.name, 80)}`);
-      }),
-      ...this.limits.filter((limit) => !near.includes(limit)).map((limit) =>
-        element("li", { class: "quiet" }, `limit ${report.text(limit.name, 60)} ${report.bytes(limit.bytes)}: above the picture`)));
+        ...this.series.map((one) => {
+          const sample =
+              d3.create("svg").attr("width", 26).attr("height", 10).attr("aria-hidden", "true");
+          if (this.stacked)
+            sample.append("rect")
+                .attr("class", `area style-${one.style}`)
+                .attr("width", 26)
+                .attr("height", 10);
+          else
+            sample.append("path").attr("class", `line style-${one.style}`).attr("d", "M0,5H26");
+          return element("li", {}, sample.node(), ` ${report.text(one.name, 80)}`);
+        }),
+        ...this.limits.filter((limit) => !near.includes(limit))
+            .map(
+                (limit) => element(
+                    "li", {class: "quiet"},
+                    `limit ${report.text(limit.name, 60)} ${
+                        report.bytes(limit.bytes)}: above the picture`)));
   }
 
   setWindow(window) {
@@ -166,7 +241,7 @@ report.Chart = class {
   }
 
   key(event) {
-    const step = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
+    const step = {ArrowLeft: -1, ArrowRight: 1}[event.key];
     if (event.key === "Escape") this.onbrush(null);
     if (step === undefined) return;
     event.preventDefault();
@@ -174,11 +249,14 @@ report.Chart = class {
     const last = times.length - 1;
     // At most 200 steps lead across.
     const stride = Math.max(1, Math.floor(last / 200));
-    const at = this.cursor === null || this.cursor === undefined ? last : Math.max(0, d3.bisectRight(times, this.cursor) - 1);
+    const at = this.cursor === null || this.cursor === undefined ?
+        last :
+        Math.max(0, d3.bisectRight(times, this.cursor) - 1);
     const next = times[Math.max(0, Math.min(last, at + step * stride))];
     if (event.shiftKey) {
       this.anchor ??= times[at];
-      if (next !== this.anchor) this.onbrush([Math.min(next, this.anchor), Math.max(next, this.anchor)]);
+      if (next !== this.anchor)
+        this.onbrush([Math.min(next, this.anchor), Math.max(next, this.anchor)]);
     } else {
       this.anchor = null;
     }

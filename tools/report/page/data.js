@@ -1,5 +1,5 @@
-// The recording's figures: a JSON text and typed arrays, deflated and in base64 inside of the page, so
-// that 100,000 stacks are a few MiB and are there without being parsed.
+// The recording's figures: a JSON text and typed arrays, deflated and in base64 inside of the page,
+// so that 100,000 stacks are a few MiB and are there without being parsed.
 "use strict";
 
 report.inflate = async (base64) => {
@@ -12,16 +12,19 @@ report.inflate = async (base64) => {
 
 // The members of the JSON text, and each array by its name.
 report.unpack = (buffer) => {
-  const kinds = { u8: Uint8Array, u16: Uint16Array, u32: Uint32Array, f64: Float64Array };
+  const kinds = {u8: Uint8Array, u16: Uint16Array, u32: Uint32Array, f64: Float64Array};
   const length = new DataView(buffer).getUint32(0, true);
   const json = new TextDecoder().decode(new Uint8Array(buffer, 4, length));
   const data = JSON.parse(json);
-  if (data.schema_version !== 1) throw new Error(`data of version ${data.schema_version}, this page reads 1`);
+  if (data.schema_version !== 1)
+    throw new Error(`data of version ${data.schema_version}, this page reads 1`);
   const first = Math.ceil((4 + length) / 8) * 8;
-  for (const [name, { type, offset, length: elements }] of Object.entries(data.arrays)) {
+  for (const [name, {type, offset, length: elements}] of Object.entries(data.arrays)) {
     data[name] = new kinds[type](buffer, first + offset, elements);
   }
-  for (const name of ["advice", "devices", "processes", "modules", "notes", "limits", "marks", "refusals"]) data[name] ??= [];
+  for (const name
+           of ["advice", "devices", "processes", "modules", "notes", "limits", "marks", "refusals"])
+    data[name] ??= [];
   data.places = data.place_function.length;
   data.nodes = data.node_parent.length;
   data.rows = data.row_node.length;

@@ -2,10 +2,11 @@
 "use strict";
 
 const flameTree = (data, state) => {
-  const { nodes, shown, keys } = report.chosen(data, state);
+  const {nodes, shown, keys} = report.chosen(data, state);
   const name = state.inverted === "" ? "tree" : "inverted";
   const chosen = data.chosen;
-  chosen[name] ??= new (name === "tree" ? report.Tree : report.InvertedTree)(data, nodes, shown, keys);
+  chosen[name] ??=
+      new (name === "tree" ? report.Tree : report.InvertedTree)(data, nodes, shown, keys);
   return chosen[name];
 };
 
@@ -17,20 +18,27 @@ report.views.flame = {
   selection: true,
 
   draw(data, place) {
-    const { element } = report;
+    const {element} = report;
     this.canvas = new report.FlameCanvas(data);
-    this.search = element("input", { type: "search", placeholder: "Search: an expression ( / )", "aria-label": "Search functions, files and modules by regular expression",
-      value: report.state.search, oninput: (event) => report.change({ search: event.target.value }) });
-    this.matched = element("output", { class: "matched", "aria-live": "polite" });
-    this.bar = element("div", { class: "bar" });
-    this.path = element("nav", { class: "path", "aria-label": "Frames around the zoomed one" });
-    this.about = element("div", { class: "about" });
-    this.legend = element("ul", { class: "legend" });
-    this.behind = report.behind("The zoomed frame as a table", ["what", "frame", "bytes", "blocks", "share"], () => this.tableRows(data));
+    this.search = element("input", {
+      type: "search",
+      placeholder: "Search: an expression ( / )",
+      "aria-label": "Search functions, files and modules by regular expression",
+      value: report.state.search,
+      oninput: (event) => report.change({search: event.target.value})
+    });
+    this.matched = element("output", {class: "matched", "aria-live": "polite"});
+    this.bar = element("div", {class: "bar"});
+    this.path = element("nav", {class: "path", "aria-label": "Frames around the zoomed one"});
+    this.about = element("div", {class: "about"});
+    this.legend = element("ul", {class: "legend"});
+    this.behind = report.behind(
+        "The zoomed frame as a table", ["what", "frame", "bytes", "blocks", "share"],
+        () => this.tableRows(data));
     place.append(this.bar, this.path, this.about, this.canvas.element, this.legend, this.behind);
     report.steerFlame(this.canvas, {
       describe: (node) => this.describe(data, node),
-      zoom: (node) => report.change({ zoom: report.pathOf(this.canvas.tree, node).join(".") }),
+      zoom: (node) => report.change({zoom: report.pathOf(this.canvas.tree, node).join(".")}),
       search: () => this.search.focus(),
     });
     this.drawBar();
@@ -38,21 +46,30 @@ report.views.flame = {
   },
 
   drawBar() {
-    const { element, state } = report;
+    const {element, state} = report;
     const window = state.mode.startsWith("window_");
     this.bar.replaceChildren(
-      report.select("Size by", [["bytes", "bytes"], ["count", "blocks", window ? "checkpoints have none" : null]], flameBy(state), (by) => report.change({ by })),
-      report.checkbox("inverted", state.inverted !== "", (on) => report.change({ inverted: on ? "1" : "", zoom: "" }),
-        "From who allocated (top) to who called (below)"),
-      report.checkbox("lines apart", state.lines === "lines", (on) => report.change({ lines: on ? "lines" : "functions", zoom: "" }),
-        "A frame for each line of a function"),
-      element("button", { disabled: state.zoom === "", onclick: () => report.change({ zoom: "" }) }, "Show all"),
-      this.search, this.matched);
+        report.select(
+            "Size by",
+            [["bytes", "bytes"], ["count", "blocks", window ? "checkpoints have none" : null]],
+            flameBy(state), (by) => report.change({by})),
+        report.checkbox(
+            "inverted", state.inverted !== "",
+            (on) => report.change({inverted: on ? "1" : "", zoom: ""}),
+            "From who allocated (top) to who called (below)"),
+        report.checkbox(
+            "lines apart", state.lines === "lines",
+            (on) => report.change({lines: on ? "lines" : "functions", zoom: ""}),
+            "A frame for each line of a function"),
+        element(
+            "button", {disabled: state.zoom === "", onclick: () => report.change({zoom: ""})},
+            "Show all"),
+        this.search, this.matched);
   },
 
   update(data) {
-    const { state } = report;
-    const { canvas } = this;
+    const {state} = report;
+    const {canvas} = this;
     const by = flameBy(state);
     const tree = flameTree(data, state);
     const expression = report.expression(state.search);
@@ -70,76 +87,109 @@ report.views.flame = {
   },
 
   drawMatched(data, by) {
-    const { canvas } = this;
+    const {canvas} = this;
     if (!canvas.matches) {
       this.matched.textContent = "";
       return;
     }
-    const { nodes, shown } = data.chosen;
+    const {nodes, shown} = data.chosen;
     const sum = report.matchedShare(data, nodes, shown, canvas.matches, by);
     const whole = canvas.tree[by][0];
-    this.matched.textContent = `matched ${report.share(sum, whole)}: ${by === "bytes" ? report.bytes(sum) : report.plural(sum, "block", "blocks")}`;
+    this.matched.textContent = `matched ${report.share(sum, whole)}: ${
+        by === "bytes" ? report.bytes(sum) : report.plural(sum, "block", "blocks")}`;
   },
 
   // The whole and the frames around, as a way back.
   drawPath(data) {
-    const { element } = report;
-    const { tree, zoom } = this.canvas;
+    const {element} = report;
+    const {tree, zoom} = this.canvas;
     const nodes = [];
     for (let node = zoom; node !== 0; node = tree.parent[node]) nodes.push(node);
     nodes.push(0);
     const steps = nodes.reverse().slice(-6);
     if (zoom === 0) {
-      const hint = tree.bytes[0] === 0 && tree.count[0] === 0 ? "Nothing of this kind is in the recording, or the choices above leave nothing."
-        : "Zoom: click, or arrow keys and Enter. Out: Backspace. Search: /";
-      this.path.replaceChildren(element("span", { class: "quiet" }, hint));
+      const hint = tree.bytes[0] === 0 && tree.count[0] === 0 ?
+          "Nothing of this kind is in the recording, or the choices above leave nothing." :
+          "Zoom: click, or arrow keys and Enter. Out: Backspace. Search: /";
+      this.path.replaceChildren(element("span", {class: "quiet"}, hint));
       return;
     }
-    this.path.replaceChildren(...steps.flatMap((node, i) => [
-      i > 0 || steps.length < nodes.length ? " › " : "",
-      node === zoom ? element("span", { "aria-current": "true" }, report.text(report.frameName(data, tree.place[node]), 60))
-        : element("button", { class: "quiet", onclick: () => report.change({ zoom: report.pathOf(tree, node).join(".") }) },
-          report.text(report.frameName(data, tree.place[node]), 40)),
+    this.path.replaceChildren(...steps.flatMap(
+        (node, i) =>
+            [i > 0 || steps.length < nodes.length ? " › " : "",
+             node === zoom ?
+                 element(
+                     "span", {"aria-current": "true"},
+                     report.text(report.frameName(data, tree.place[node]), 60)) :
+                 element(
+                     "button", {
+                       class: "quiet",
+                       onclick: () => report.change({zoom: report.pathOf(tree, node).join(".")})
+                     },
+                     report.text(report.frameName(data, tree.place[node]), 40)),
     ]));
   },
 
   drawLegend(data) {
-    const { element } = report;
-    const named = report.parts(data).names.filter((part) => part.hue >= 0).sort((a, b) => a.hue - b.hue);
+    const {element} = report;
+    const named =
+        report.parts(data).names.filter((part) => part.hue >= 0).sort((a, b) => a.hue - b.hue);
     this.legend.replaceChildren(
-      ...named.map((part) => element("li", {}, element("span", { class: `swatch ground-${part.hue}` }), ` ${part.name}`)),
-      element("li", {}, element("span", { class: "swatch ground-other" }), " others"));
+        ...named.map(
+            (part) => element(
+                "li", {}, element("span", {class: `swatch ground-${part.hue}`}), ` ${part.name}`)),
+        element("li", {}, element("span", {class: "swatch ground-other"}), " others"));
   },
 
   // Writes what is known of a frame below the drawing; −1: of the zoomed one.
   describe(data, which) {
-    const { element } = report;
-    const { tree, zoom } = this.canvas;
+    const {element} = report;
+    const {tree, zoom} = this.canvas;
     const node = which >= 0 ? which : zoom;
     const place = tree.place[node];
     const about = report.about(data);
     const whole = tree.bytes[0];
-    const blocks = report.state.mode.startsWith("window_") ? "" : ` in ${about}${report.plural(tree.count[node], "block", "blocks")}`;
-    const held = `${about}${report.bytes(tree.bytes[node])} (${report.share(tree.bytes[node], whole)})${blocks}`;
+    const blocks = report.state.mode.startsWith("window_") ?
+        "" :
+        ` in ${about}${report.plural(tree.count[node], "block", "blocks")}`;
+    const held = `${about}${report.bytes(tree.bytes[node])} (${
+        report.share(tree.bytes[node], whole)})${blocks}`;
     const name = report.frameName(data, place);
     const file = place < 0 ? "" : data.strings[data.place_file[place]];
-    const line = place >= 0 && report.frameWhere(data, place, report.state).includes(":") ? data.place_line[place] : 0;
+    const line = place >= 0 && report.frameWhere(data, place, report.state).includes(":") ?
+        data.place_line[place] :
+        0;
     const module = place < 0 ? "" : data.strings[data.place_module[place]];
-    const kind = place < 0 ? "" : `${report.kindText(data.place_kind[place])}; part of ${report.text(report.partOf(data, place))}`;
-    const where = [file && report.text(file + (line ? `:${line}` : "")), module && module !== file ? report.text(module) : ""].filter(Boolean).join("  in ");
+    const kind = place < 0 ? "" :
+                             `${report.kindText(data.place_kind[place])}; part of ${
+                                 report.text(report.partOf(data, place))}`;
+    const where = [
+      file && report.text(file + (line ? `:${line}` : "")),
+      module && module !== file ? report.text(module) : ""
+    ].filter(Boolean).join("  in ");
     const source = line ? report.placeSource(data, place) : "";
-    this.about.replaceChildren(element("p", {}, element("strong", {}, name), `  ${held}`),
-      element("p", { class: "quiet" }, [where, kind].filter(Boolean).join("  ·  "),
-        source === "" ? null : element("code", {}, `\n${source}`)));
+    const parts = [where, source === "" ? null : element("code", {}, source), kind].filter(Boolean);
+    this.about.replaceChildren(
+        element("p", {}, element("strong", {}, name), `  ${held}`),
+        element(
+            "p", {class: "quiet"}, parts.flatMap((part, i) => (i > 0 ? ["  ·  ", part] : [part]))));
     return `${name}: ${held}. ${where}`;
   },
 
   tableRows(data) {
-    const { tree, zoom, by } = this.canvas;
-    const row = (what, node) => [what,
-      report.element("button", { class: "quiet", onclick: () => report.change({ zoom: report.pathOf(tree, node).join(".") }) },
-        `${report.frameName(data, tree.place[node])} ${tree.place[node] < 0 ? "" : report.frameWhere(data, tree.place[node], report.state)}`),
-      report.bytes(tree.bytes[node]), report.count(tree.count[node]), report.share(tree[by][node], tree[by][0])];
+    const {tree, zoom, by} = this.canvas;
+    const row = (what, node) =>
+        [what,
+         report.element(
+             "button", {
+               class: "quiet",
+               onclick: () => report.change({zoom: report.pathOf(tree, node).join(".")})
+             },
+             `${report.frameName(data, tree.place[node])} ${
+                 tree.place[node] < 0 ? "" :
+                                        report.frameWhere(data, tree.place[node], report.state)}`),
+         report.bytes(tree.bytes[node]), report.count(tree.count[node]),
+         report.share(tree[by][node], tree[by][0])];
     const around = [];
     for (let node = zoom; node !== 0; node = tree.parent[node]) around.unshift(tree.parent[node]);
     return [
@@ -150,9 +200,12 @@ report.views.flame = {
   },
 
   changed(data, names) {
-    if (names.some((name) => !["search", "zoom", "time", "table", "sort", "filter"].includes(name))) this.drawBar();
-    if (names.includes("zoom")) this.bar.querySelector("button").disabled = report.state.zoom === "";
-    if (names.includes("search") && this.search.value !== report.state.search) this.search.value = report.state.search;
+    if (names.some((name) => !["search", "zoom", "time", "table", "sort", "filter"].includes(name)))
+      this.drawBar();
+    if (names.includes("zoom"))
+      this.bar.querySelector("button").disabled = report.state.zoom === "";
+    if (names.includes("search") && this.search.value !== report.state.search)
+      this.search.value = report.state.search;
     this.update(data);
   },
   themed() {

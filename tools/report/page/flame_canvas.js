@@ -1,22 +1,31 @@
-// The flame graph's drawing: a tree from the top down on a canvas as large as what is in sight. Only
-// frames at least a pixel wide are visited, level by level, so that a redraw costs what is seen of it.
+// The flame graph's drawing: a tree from the top down on a canvas as large as what is in sight.
+// Only frames at least a pixel wide are visited, level by level, so that a redraw costs what is
+// seen of it.
 "use strict";
 
 report.FlameCanvas = class {
   constructor(data) {
     this.data = data;
-    this.rowHeight = 20; // px
+    this.rowHeight = 20;  // px
     this.font = "12px ui-monospace, 'DejaVu Sans Mono', monospace";
-    this.boldFont = `bold ${this.font}`; // the program's own
-    const { element } = report;
+    this.boldFont = `bold ${this.font}`;  // the program's own
+    const {element} = report;
     this.canvas = element("canvas", {});
-    this.spacer = element("div", { class: "spacer" }, this.canvas);
-    this.element = element("div", { class: "flame", tabindex: 0, role: "application", "aria-roledescription": "flame graph",
-      "aria-label": "Flame graph. Arrow keys walk the frames, Enter zooms, Backspace zooms out, Home shows all, / searches.",
-      onscroll: () => this.paint() }, this.spacer);
+    this.spacer = element("div", {class: "spacer"}, this.canvas);
+    this.element = element(
+        "div", {
+          class: "flame",
+          tabindex: 0,
+          role: "application",
+          "aria-roledescription": "flame graph",
+          "aria-label":
+              "Flame graph. Arrow keys walk the frames, Enter zooms, Backspace zooms out, Home shows all, / searches.",
+          onscroll: () => this.paint()
+        },
+        this.spacer);
     this.zoom = 0;
-    this.at = -1; // the frame under the keyboard's cursor
-    this.over = -1; // and under the mouse
+    this.at = -1;    // the frame under the keyboard's cursor
+    this.over = -1;  // and under the mouse
     this.theme();
     new ResizeObserver(() => this.resized()).observe(this.element);
   }
@@ -27,7 +36,7 @@ report.FlameCanvas = class {
   }
 
   resized() {
-    const { clientWidth, clientHeight } = this.element;
+    const {clientWidth, clientHeight} = this.element;
     if (clientWidth === this.width && clientHeight === this.height) return;
     this.width = clientWidth;
     this.height = clientHeight;
@@ -44,25 +53,23 @@ report.FlameCanvas = class {
   // Lays the tree out from the zoomed frame and paints it.
   show() {
     if (!this.width) return;
-    const started = performance.now();
     this.layout();
     this.spacer.style.height = `${this.levels.length * this.rowHeight}px`;
     this.paint();
-    this.redraw_ms = performance.now() - started;
   }
 
-  // this.levels: of each depth the boxes {node, x, width}, from left to right; node −1 stands for what
-  // is too small to be drawn.
+  // this.levels: of each depth the boxes {node, x, width}, from left to right; node −1 stands for
+  // what is too small to be drawn.
   layout() {
-    const { tree, by, width } = this;
+    const {tree, by, width} = this;
     const value = tree[by];
     const above = [];
     for (let node = this.zoom; node !== 0; node = tree.parent[node]) above.push(tree.parent[node]);
-    this.levels = above.reverse().map((node) => [{ node, x: 0, width }]);
+    this.levels = above.reverse().map((node) => [{node, x: 0, width}]);
     this.zoomLevel = this.levels.length;
     const whole = value[this.zoom];
     const scale = whole > 0 ? width / whole : 0;
-    let level = [{ node: this.zoom, x: 0, width }];
+    let level = [{node: this.zoom, x: 0, width}];
     while (level.length > 0) {
       this.levels.push(level);
       const below = [];
@@ -72,12 +79,12 @@ report.FlameCanvas = class {
         let x = box.x;
         let i = 0;
         for (; i < children.length && value[children[i]] * scale >= 1; ++i) {
-          below.push({ node: children[i], x, width: value[children[i]] * scale });
+          below.push({node: children[i], x, width: value[children[i]] * scale});
           x += value[children[i]] * scale;
         }
-        let rest = 0; // what is too small
+        let rest = 0;  // what is too small
         for (; i < children.length; ++i) rest += value[children[i]] * scale;
-        if (rest >= 1) below.push({ node: -1, x, width: rest });
+        if (rest >= 1) below.push({node: -1, x, width: rest});
       }
       level = below;
     }
@@ -86,14 +93,14 @@ report.FlameCanvas = class {
   paint() {
     if (!this.levels) return;
     const ratio = window.devicePixelRatio || 1;
-    const { canvas, width, height, rowHeight } = this;
+    const {canvas, width, height, rowHeight} = this;
     const wanted = [Math.round(width * ratio), Math.round(height * ratio)];
     if (canvas.width !== wanted[0] || canvas.height !== wanted[1]) {
       [canvas.width, canvas.height] = wanted;
       canvas.style.width = `${width}px`;
       canvas.style.height = `${height}px`;
     }
-    const context = canvas.getContext("2d", { alpha: false });
+    const context = canvas.getContext("2d", {alpha: false});
     context.setTransform(ratio, 0, 0, ratio, 0, 0);
     context.fillStyle = this.palette.paper;
     context.fillRect(0, 0, width, height);
@@ -105,12 +112,13 @@ report.FlameCanvas = class {
     const first = Math.floor(top / rowHeight);
     const last = Math.min(this.levels.length, Math.ceil((top + height) / rowHeight));
     for (let depth = first; depth < last; ++depth) {
-      for (const box of this.levels[depth]) this.paintBox(context, box, depth, depth * rowHeight - top);
+      for (const box of this.levels[depth])
+        this.paintBox(context, box, depth, depth * rowHeight - top);
     }
   }
 
   paintBox(context, box, depth, y) {
-    const { palette, rowHeight } = this;
+    const {palette, rowHeight} = this;
     const wide = Math.max(0.5, box.width - 1);
     if (box.node < 0) {
       context.fillStyle = palette.faint;
@@ -120,7 +128,8 @@ report.FlameCanvas = class {
     const place = this.tree.place[box.node];
     const hue = place >= 0 ? this.hueOf[place] : -1;
     const matched = this.matches !== null && place >= 0 && this.matches[place] === 1;
-    context.globalAlpha = (this.matches !== null && !matched ? 0.35 : 1) * (depth < this.zoomLevel ? 0.6 : 1);
+    context.globalAlpha =
+        (this.matches !== null && !matched ? 0.35 : 1) * (depth < this.zoomLevel ? 0.6 : 1);
     context.fillStyle = hue >= 0 ? palette.grounds[hue] : palette.grounds[report.hues];
     context.fillRect(box.x, y, wide, rowHeight - 1);
     // Every other function is a little darker, so that neighbours of a hue are told apart.
@@ -130,14 +139,17 @@ report.FlameCanvas = class {
     }
     context.globalAlpha = 1;
     if (matched) this.outline(context, box, y, palette.mark, 2);
-    if (box.node === this.at || box.node === this.over) this.outline(context, box, y, palette.line, 2);
+    if (box.node === this.at || box.node === this.over)
+      this.outline(context, box, y, palette.line, 2);
     if (box.width > 28) this.paintName(context, box, place, matched, y);
   }
 
   outline(context, box, y, colour, thick) {
     context.strokeStyle = colour;
     context.lineWidth = thick;
-    context.strokeRect(box.x + thick / 2, y + thick / 2, Math.max(1, box.width - 1 - thick), this.rowHeight - 1 - thick);
+    context.strokeRect(
+        box.x + thick / 2, y + thick / 2, Math.max(1, box.width - 1 - thick),
+        this.rowHeight - 1 - thick);
   }
 
   paintName(context, box, place, matched, y) {
@@ -148,14 +160,17 @@ report.FlameCanvas = class {
     const shown = name.length > room ? `${name.slice(0, Math.max(1, room - 1))}…` : name;
     context.fillStyle = dim ? this.palette.quiet : this.palette.ink;
     // The names of other scripts are wider than a letter: nothing leaves its box.
-    context.font = place >= 0 && this.data.place_kind[place] & report.kind.own ? this.boldFont : this.font;
+    context.font =
+        place >= 0 && this.data.place_kind[place] & report.kind.own ? this.boldFont : this.font;
     context.fillText(shown, box.x + 4, y + this.rowHeight / 2, box.width - 6);
     context.font = this.font;
     const left = room - name.length - 2;
     if (left < 6 || where === "") return;
     context.globalAlpha = 0.7;
-    context.fillText(where.length > left ? `${where.slice(0, left - 1)}…` : where, box.x + 4 + (name.length + 2) * this.letter,
-      y + this.rowHeight / 2, Math.max(1, box.width - 8 - (name.length + 2) * this.letter));
+    context.fillText(
+        where.length > left ? `${where.slice(0, left - 1)}…` : where,
+        box.x + 4 + (name.length + 2) * this.letter, y + this.rowHeight / 2,
+        Math.max(1, box.width - 8 - (name.length + 2) * this.letter));
     context.globalAlpha = 1;
   }
 
@@ -169,7 +184,7 @@ report.FlameCanvas = class {
   // Where a node is drawn: [depth, index]; undefined when it is not.
   placeOf(node) {
     let depth = -1;
-    for (let at = node; ; at = this.tree.parent[at]) {
+    for (let at = node;; at = this.tree.parent[at]) {
       ++depth;
       if (at === 0) break;
     }
@@ -179,8 +194,10 @@ report.FlameCanvas = class {
 
   scrollTo(depth) {
     const y = depth * this.rowHeight;
-    const { scrollTop } = this.element;
-    if (y < scrollTop) this.element.scrollTop = y;
-    else if (y + 2 * this.rowHeight > scrollTop + this.height) this.element.scrollTop = y + 2 * this.rowHeight - this.height;
+    const {scrollTop} = this.element;
+    if (y < scrollTop)
+      this.element.scrollTop = y;
+    else if (y + 2 * this.rowHeight > scrollTop + this.height)
+      this.element.scrollTop = y + 2 * this.rowHeight - this.height;
   }
 };

@@ -3,7 +3,7 @@
 
 // actions: describe(node), zoom(node), search().
 report.steerFlame = (canvas, actions) => {
-  const { element } = canvas;
+  const {element} = canvas;
   const over = (event) => {
     const box = element.getBoundingClientRect();
     return canvas.boxAt(event.clientX - box.left, event.clientY - box.top);
@@ -30,7 +30,7 @@ report.steerFlame = (canvas, actions) => {
   };
   // The neighbour in a direction: the frame around, the largest inside, the next of the level.
   const neighbour = (key) => {
-    const { tree, by } = canvas;
+    const {tree, by} = canvas;
     const drawn = canvas.at >= 0 ? canvas.placeOf(canvas.at) : undefined;
     if (!drawn) return canvas.zoom;
     if (key === "ArrowUp") return tree.parent[canvas.at];
@@ -46,12 +46,18 @@ report.steerFlame = (canvas, actions) => {
   };
   element.addEventListener("keydown", (event) => {
     if (event.ctrlKey || event.metaKey || event.altKey) return;
-    if (event.key.startsWith("Arrow")) go(neighbour(event.key));
-    else if (event.key === "Enter" || event.key === " ") actions.zoom(canvas.at >= 0 ? canvas.at : canvas.zoom);
-    else if (event.key === "Backspace" || event.key === "Escape") actions.zoom(canvas.tree.parent[canvas.zoom]);
-    else if (event.key === "Home") actions.zoom(0);
-    else if (event.key === "/") actions.search();
-    else return;
+    if (event.key.startsWith("Arrow"))
+      go(neighbour(event.key));
+    else if (event.key === "Enter" || event.key === " ")
+      actions.zoom(canvas.at >= 0 ? canvas.at : canvas.zoom);
+    else if (event.key === "Backspace" || event.key === "Escape")
+      actions.zoom(canvas.tree.parent[canvas.zoom]);
+    else if (event.key === "Home")
+      actions.zoom(0);
+    else if (event.key === "/")
+      actions.search();
+    else
+      return;
     event.preventDefault();
   });
 };

@@ -10,14 +10,16 @@ report.bytes = (bytes) => {
     value /= 1024;
     ++unit;
   }
-  return `${sign}${value.toFixed(value < 9.995 ? 2 : 1)} ${["KiB", "MiB", "GiB", "TiB", "PiB"][unit]}`;
+  return `${sign}${value.toFixed(value < 9.995 ? 2 : 1)} ${
+          ["KiB", "MiB", "GiB", "TiB", "PiB"][unit]}`;
 };
 
 report.count = (count) => Math.round(count).toLocaleString("en-US");
 
 report.share = (part, whole) => (whole > 0 ? `${((100 * part) / whole).toFixed(1)} %` : "0.0 %");
 
-report.plural = (count, one, several) => `${report.count(count)} ${Math.round(count) === 1 ? one : several}`;
+report.plural = (count, one, several) =>
+    `${report.count(count)} ${Math.round(count) === 1 ? one : several}`;
 
 // "2026-11-21 10:15:30.123 UTC": what is compared with a log. `local` is the reader's own clock.
 report.utc = (ms) => `${new Date(ms).toISOString().replace("T", " ").slice(0, 23)} UTC`;
@@ -26,12 +28,13 @@ report.local = (ms) => {
   const at = new Date(ms);
   const two = (value) => String(value).padStart(2, "0");
   return `${at.getFullYear()}-${two(at.getMonth() + 1)}-${two(at.getDate())} ` +
-    `${two(at.getHours())}:${two(at.getMinutes())}:${two(at.getSeconds())} local`;
+      `${two(at.getHours())}:${two(at.getMinutes())}:${two(at.getSeconds())} local`;
 };
 
 report.bothTimes = (text) => {
   const ms = Date.parse(text);
-  return Number.isNaN(ms) ? report.text(text) : `${report.utc(ms).replace(".000", "")} (${report.local(ms)})`;
+  return Number.isNaN(ms) ? report.text(text) :
+                            `${report.utc(ms).replace(".000", "")} (${report.local(ms)})`;
 };
 
 report.duration = (ms) => {
@@ -46,8 +49,9 @@ report.duration = (ms) => {
 report.text = (value, most = 300) => {
   const text = String(value ?? "");
   const cut = text.length > most ? `${text.slice(0, most)}…` : text;
-  return cut.replace(/[\u0000-\u001f\u007f-\u009f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ufff9-\ufffb]/g,
-    (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, "0")}`);
+  return cut.replace(
+      /[\u0000-\u001f\u007f-\u009f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ufff9-\ufffb]/g,
+      (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, "0")}`);
 };
 
 report.baseName = (path) => path.slice(path.lastIndexOf("/") + 1);

@@ -1,8 +1,9 @@
-// Own and total of functions, files, modules and stacks. A frame that calls itself is counted once in
-// a stack's total.
+// Own and total of functions, files, modules and stacks. A frame that calls itself is counted once
+// in a stack's total.
 "use strict";
 
-// For each node of the trie: whether a shown frame of its key is also further out in the same stack.
+// For each node of the trie: whether a shown frame of its key is also further out in the same
+// stack.
 report.repeats = (data, shown, keys) => {
   const first = new Uint32Array(data.nodes);
   const next = new Uint32Array(data.nodes);
@@ -10,10 +11,11 @@ report.repeats = (data, shown, keys) => {
     next[node] = first[data.node_parent[node]];
     first[data.node_parent[node]] = node;
   }
-  const open = new Uint32Array(data.places); // how many shown frames of a key are on the way to here
+  const open =
+      new Uint32Array(data.places);  // how many shown frames of a key are on the way to here
   const repeated = new Uint8Array(data.nodes);
   // Down to the first child, else to the next one, else out until there is one.
-  for (let node = first[0]; node !== 0; ) {
+  for (let node = first[0]; node !== 0;) {
     const place = data.node_place[node];
     repeated[node] = open[keys[place]] > 0 ? 1 : 0;
     open[keys[place]] += shown[place];
@@ -41,12 +43,12 @@ report.byPlace = (data, weights, shown, what) => {
     const key = keys[place];
     let entry = found.get(key);
     if (!entry) {
-      entry = { place: key, own_bytes: 0, own_count: 0, total_bytes: 0, total_count: 0 };
+      entry = {place: key, own_bytes: 0, own_count: 0, total_bytes: 0, total_count: 0};
       found.set(key, entry);
     }
     return entry;
   };
-  const owner = new Uint32Array(data.nodes); // the innermost shown frame
+  const owner = new Uint32Array(data.nodes);  // the innermost shown frame
   for (let node = 1; node < data.nodes; ++node) {
     const place = data.node_place[node];
     owner[node] = shown[place] ? node : owner[data.node_parent[node]];
@@ -71,7 +73,14 @@ report.byStack = (data, weights) => {
     const bytes = weights.bytes[row];
     const count = weights.count[row];
     if (bytes === 0 && count === 0) continue;
-    entries.push({ row, node: data.row_node[row], own_bytes: bytes, own_count: count, total_bytes: bytes, total_count: count });
+    entries.push({
+      row,
+      node: data.row_node[row],
+      own_bytes: bytes,
+      own_count: count,
+      total_bytes: bytes,
+      total_count: count
+    });
   }
   return entries;
 };

@@ -1,6 +1,6 @@
-// The tree from the innermost frame out: who allocated, below it who called. A stack is in it once for
-// each of its frames, so that the whole would be many times as large as the trie: a frame's callers are
-// worked out when they are drawn first.
+// The tree from the innermost frame out: who allocated, below it who called. A stack is in it once
+// for each of its frames, so that the whole would be many times as large as the trie: a frame's
+// callers are worked out when they are drawn first.
 "use strict";
 
 report.InvertedTree = class {
@@ -9,7 +9,7 @@ report.InvertedTree = class {
     this.keys = keys;
     // The next shown frame outwards; 0: none.
     this.up = new Uint32Array(data.nodes);
-    const at = new Uint32Array(data.nodes); // the node itself, or the next outwards that is shown
+    const at = new Uint32Array(data.nodes);  // the node itself, or the next outwards that is shown
     for (let node = 1; node < data.nodes; ++node) {
       this.up[node] = at[data.node_parent[node]];
       at[node] = shown[data.node_place[node]] ? node : this.up[node];
@@ -18,7 +18,7 @@ report.InvertedTree = class {
     this.parent = [0];
     this.bytes = [0];
     this.count = [0];
-    this.entries = [{ nodes: [], bytes: [], count: [] }]; // where in the trie a frame is
+    this.entries = [{nodes: [], bytes: [], count: []}];  // where in the trie a frame is
     this.sorted = new Map();
     this.slot = new Int32Array(data.nodes).fill(-1);
     this.group = new Int32Array(data.places).fill(-1);
@@ -48,7 +48,7 @@ report.InvertedTree = class {
     this.parent.push(parent);
     this.bytes.push(0);
     this.count.push(0);
-    this.entries.push({ nodes: [], bytes: [], count: [] });
+    this.entries.push({nodes: [], bytes: [], count: []});
     return this.place.length - 1;
   }
 
@@ -95,11 +95,11 @@ report.InvertedTree = class {
     let list = this.sorted.get(key);
     if (list) return list;
     if (!this.expanded.has(node)) {
-      const callers = { nodes: [], bytes: [], count: [] };
-      const { nodes, bytes, count } = this.entries[node];
+      const callers = {nodes: [], bytes: [], count: []};
+      const {nodes, bytes, count} = this.entries[node];
       nodes.forEach((at, i) => this.enter(callers, this.up[at], bytes[i], count[i]));
       this.leave(callers);
-      this.entries[node] = null; // its callers have them now
+      this.entries[node] = null;  // its callers have them now
       this.expanded.set(node, this.grouped(node, callers));
     }
     list = this.expanded.get(node).slice();

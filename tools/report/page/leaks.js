@@ -3,53 +3,87 @@
 
 const leakTitle = (leaks) => {
   if (leaks.checkpoints < leaks.checkpoints_needed) {
-    return `Nothing can be told: ${report.plural(leaks.checkpoints, "checkpoint", "checkpoints")} of the ${report.count(leaks.checkpoints_needed)} that it takes.`;
+    return `Nothing can be told: ${
+        report.plural(
+            leaks.checkpoints, "checkpoint",
+            "checkpoints")} of the ${report.count(leaks.checkpoints_needed)} that it takes.`;
   }
   return leaks.detected ? "Memory grows where it should not." : "No leak was found.";
 };
 
 // The frame that says most: the innermost line of Python, else the innermost function with a name.
 const leakWhere = (stack) => {
-  const frame = stack.find((one) => one.kind === "python") ?? stack.find((one) => one.function) ?? stack[0];
+  const frame =
+      stack.find((one) => one.kind === "python") ?? stack.find((one) => one.function) ?? stack[0];
   if (!frame) return "(no stack)";
-  const where = frame.file ? `${report.baseName(frame.file)}${frame.line ? `:${frame.line}` : ""}` : report.baseName(frame.module ?? "");
+  const where = frame.file ? `${report.baseName(frame.file)}${frame.line ? `:${frame.line}` : ""}` :
+                                                                           report.baseName(frame.module ?? "");
   return report.text(`${frame.function ?? "(no name)"} ${where}`, 100);
 };
 
 const leakRow = (leak) => {
   const about = leak.estimated ? "about " : "";
-  const stack = report.element("details", {}, report.element("summary", {}, leakWhere(leak.stack)), report.frameList(leak.stack));
-  return [stack, about + report.bytes(leak.growth_bytes), `${report.bytes(leak.bytes_per_second)}/s`, about + report.bytes(leak.live_bytes),
-    report.factText("confidence", leak.confidence), leak.r_squared.toFixed(2), report.factText("survivor_share", leak.survivor_share),
-    report.factText("oldest_seconds", leak.oldest_seconds), report.text([leak.space, leak.device].filter(Boolean).join(", "), 60)];
+  const stack = report.element(
+      "details", {}, report.element("summary", {}, leakWhere(leak.stack)),
+      report.frameList(leak.stack));
+  return [
+    stack, about + report.bytes(leak.growth_bytes), `${report.bytes(leak.bytes_per_second)}/s`,
+    about + report.bytes(leak.live_bytes), report.factText("confidence", leak.confidence),
+    leak.r_squared.toFixed(2), report.factText("survivor_share", leak.survivor_share),
+    report.factText("oldest_seconds", leak.oldest_seconds),
+    report.text([leak.space, leak.device].filter(Boolean).join(", "), 60)
+  ];
 };
 
 report.views.leaks = {
   title: "Leaks",
   draw(data, panel) {
-    const { element } = report;
-    const { leaks } = data;
-    const place = element("div", { class: "card" });
+    const {element} = report;
+    const {leaks} = data;
+    const place = element("div", {class: "card"});
     panel.append(place);
     if (!leaks) {
-      place.append(report.sentence("Leaks are stacks that grow from checkpoint to checkpoint. This report was made without looking for them."));
+      place.append(report.sentence(
+          "Leaks are stacks that grow from checkpoint to checkpoint. This report was made without looking for them."));
       return;
     }
-    place.append(element("p", { class: "summary" }, leakTitle(leaks)));
+    place.append(element("p", {class: "summary"}, leakTitle(leaks)));
     if (leaks.detected) {
-      place.append(report.facts({ severity: leaks.severity, memory_increase_mb: leaks.memory_increase_mb, time_window_seconds: leaks.time_window_seconds }));
+      place.append(report.facts({
+        severity: leaks.severity,
+        memory_increase_mb: leaks.memory_increase_mb,
+        time_window_seconds: leaks.time_window_seconds
+      }));
     }
     if (leaks.limit) {
-      place.append(element("p", {}, `At this rate ${report.text(leaks.limit.name, 60)} (${report.bytes(leaks.limit.bytes)}) is reached in ${report.duration(1000 * leaks.limit.reached_in_seconds)}.`));
+      place.append(element(
+          "p", {},
+          `At this rate ${report.text(leaks.limit.name, 60)} (${
+              report.bytes(leaks.limit.bytes)}) is reached in ${
+              report.duration(1000 * leaks.limit.reached_in_seconds)}.`));
     }
     if (leaks.suggestions?.length > 0) {
-      place.append(element("h2", {}, "What to try"), element("ul", { class: "advice" }, leaks.suggestions.map((text) => element("li", {}, report.text(text, 1000)))));
+      place.append(
+          element("h2", {}, "What to try"),
+          element(
+              "ul", {class: "advice"},
+              leaks.suggestions.map((text) => element("li", {}, report.text(text, 1000)))));
     }
     if (leaks.leaks?.length > 0) {
-      place.append(element("h2", {}, "Stacks that grow"), report.simpleTable("Stacks that grow",
-        ["stack", "growth", "per second", "held", "confidence", "R²", "survivors", "oldest block", "space"], leaks.leaks.map(leakRow)));
+      place.append(
+          element("h2", {}, "Stacks that grow"),
+          report.simpleTable(
+              "Stacks that grow",
+              [
+                "stack", "growth", "per second", "held", "confidence", "R²", "survivors",
+                "oldest block", "space"
+              ],
+              leaks.leaks.map(leakRow)));
     }
-    if (leaks.devices?.length > 0) place.append(element("h2", {}, "By device"), report.factsTable(leaks.devices, ["devices"]));
-    if (leaks.processes?.length > 0) place.append(element("h2", {}, "By process"), report.factsTable(leaks.processes, ["processes"]));
+    if (leaks.devices?.length > 0)
+      place.append(element("h2", {}, "By device"), report.factsTable(leaks.devices, ["devices"]));
+    if (leaks.processes?.length > 0)
+      place.append(
+          element("h2", {}, "By process"), report.factsTable(leaks.processes, ["processes"]));
   },
 };

@@ -1,34 +1,48 @@
 // Start: reads the data, makes the frame of the page, and draws the view that is asked for.
 "use strict";
 
-report.order = ["overview", "timeline", "flame", "table", "leaks", "fragmentation", "processes", "environment"];
+report.order = [
+  "overview", "timeline", "flame", "table", "leaks", "fragmentation", "processes", "environment"
+];
 
 const main = {
   at: (id) => document.getElementById(id),
 
   header(data) {
-    const { element } = report;
-    const { meta } = data;
+    const {element} = report;
+    const {meta} = data;
     main.at("title").textContent = report.text(meta.title || meta.program || "A recording", 120);
     const when = meta.created_utc ?? meta.start_utc;
-    main.at("facts").replaceChildren(...[
-      meta.host ? report.text(meta.host, 60) : null,
-      when ? report.bothTimes(when) : null,
-      meta.estimated ? "sampled: figures of stacks are estimates" : null,
-      meta.redacted ? element("strong", {}, "redacted: names of host, user and files, arguments and environment were left out for sharing") : null,
-    ].filter(Boolean).map((fact) => element("span", {}, fact)));
+    main.at("facts").replaceChildren(
+        ...[meta.host ? report.text(meta.host, 60) : null,
+            when ? report.bothTimes(when) : null,
+            meta.estimated ? "sampled: figures of stacks are estimates" : null,
+            meta.redacted ?
+                element(
+                    "strong", {},
+                    "redacted: names of host, user and files, arguments and environment were left out for sharing") :
+                null,
+    ].filter(Boolean)
+            .map((fact) => element("span", {}, fact)));
     main.switches(data);
   },
 
   switches(data) {
-    const { element, state } = report;
-    main.at("switches").replaceChildren(
-      report.select("Time", [["utc", "UTC"], ["local", "local"]], state.time, (time) => report.change({ time })),
-      report.select("Theme", [["", "as the system"], ["light", "light"], ["dark", "dark"]], document.documentElement.dataset.theme ?? "", (theme) => {
-        if (theme === "") delete document.documentElement.dataset.theme;
-        else document.documentElement.dataset.theme = theme;
-        main.themed();
-      }));
+    const {element, state} = report;
+    main.at("switches")
+        .replaceChildren(
+            report.select(
+                "Time", [["utc", "UTC"], ["local", "local"]], state.time,
+                (time) => report.change({time})),
+            report.select(
+                "Theme", [["", "as the system"], ["light", "light"], ["dark", "dark"]],
+                document.documentElement.dataset.theme ?? "", (theme) => {
+                  if (theme === "")
+                    delete document.documentElement.dataset.theme;
+                  else
+                    document.documentElement.dataset.theme = theme;
+                  main.themed();
+                }));
   },
 
   themed() {
@@ -36,22 +50,31 @@ const main = {
   },
 
   tabs() {
-    const { element } = report;
-    main.at("tabs").replaceChildren(...report.order.map((name) =>
-      element("button", { role: "tab", id: `tab-${name}`, "aria-controls": "panel", onclick: () => report.change({ view: name }) }, report.views[name].title)));
+    const {element} = report;
+    main.at("tabs").replaceChildren(...report.order.map(
+        (name) => element(
+            "button", {
+              role: "tab",
+              id: `tab-${name}`,
+              "aria-controls": "panel",
+              onclick: () => report.change({view: name})
+            },
+            report.views[name].title)));
     main.at("tabs").addEventListener("keydown", (event) => {
-      const step = { ArrowLeft: -1, ArrowRight: 1, Home: -Infinity, End: Infinity }[event.key];
+      const step = {ArrowLeft: -1, ArrowRight: 1, Home: -Infinity, End: Infinity}[event.key];
       if (step === undefined) return;
       const at = report.order.indexOf(report.state.view) + step;
-      const name = Number.isFinite(step) ? report.order[(at + report.order.length) % report.order.length] : report.order[step < 0 ? 0 : report.order.length - 1];
-      report.change({ view: name });
+      const name = Number.isFinite(step) ?
+          report.order[(at + report.order.length) % report.order.length] :
+          report.order[step < 0 ? 0 : report.order.length - 1];
+      report.change({view: name});
       main.at(`tab-${name}`).focus();
       event.preventDefault();
     });
   },
 
   show(data) {
-    const { state } = report;
+    const {state} = report;
     if (!report.views[state.view]) state.view = "overview";
     const view = report.views[state.view];
     const panel = main.at("panel");
@@ -75,9 +98,13 @@ const main = {
 
   changed(data, names) {
     if (names.includes("time")) main.switches(data);
-    if (names.includes("view")) main.show(data);
+    if (names.includes("view"))
+      main.show(data);
     else {
-      if (names.some((name) => !["search", "zoom", "sort", "filter", "time", "table", "by"].includes(name))) main.selection(data);
+      if (names.some(
+              (name) =>
+                  !["search", "zoom", "sort", "filter", "time", "table", "by"].includes(name)))
+        main.selection(data);
       report.views[report.state.view].changed?.(data, names);
     }
   },
@@ -93,7 +120,7 @@ const main = {
   async start() {
     const script = main.at("data");
     const data = report.unpack(await report.inflate(script.textContent));
-    script.remove(); // its text is of no more use
+    script.remove();  // its text is of no more use
     report.data = data;
     const view = document.documentElement.dataset.view;
     report.defaults.view = report.order.includes(view) ? view : "overview";
@@ -116,7 +143,8 @@ const main = {
 };
 
 main.start().catch((error) => {
-  main.at("panel").replaceChildren(report.element("p", { class: "problem" }, `The report cannot be shown: ${error.message}. `,
-    "It needs a browser of 2024 or later; the same figures in a terminal: oomrec show, oomrec tree."));
+  main.at("panel").replaceChildren(report.element(
+      "p", {class: "problem"}, `The report cannot be shown: ${error.message}. `,
+      "It needs a browser of 2024 or later; the same figures in a terminal: oomrec show, oomrec tree."));
   throw error;
 });

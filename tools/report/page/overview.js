@@ -1,4 +1,5 @@
-// What killed it: the verdict and its evidence, the request, the limit, who held the rest, what to try.
+// What killed it: the verdict and its evidence, the request, the limit, who held the rest, what to
+// try.
 "use strict";
 
 report.views = {};
@@ -11,100 +12,157 @@ report.topHolders = (data, most) => {
     const bytes = data.row_live_bytes[row];
     if (!data.spaces[data.row_space[row]]?.adds_up || bytes === 0) continue;
     sum += bytes;
-    rows.push({ row, bytes, count: data.row_live_count[row] });
+    rows.push({row, bytes, count: data.row_live_count[row]});
   }
   rows.sort((a, b) => b.bytes - a.bytes || a.row - b.row);
-  return { top: rows.slice(0, most), others: rows.length - Math.min(most, rows.length), sum };
+  return {top: rows.slice(0, most), others: rows.length - Math.min(most, rows.length), sum};
 };
 
 // Opens the flame graph at a stack.
 report.showInFlame = (data, node) => {
-  const { shown, keys } = report.chosen(data, { ...report.state, mode: "live", window: "" });
-  const path = report.stackOf(data, node).filter((place) => shown[place]).reverse().map((place) => keys[place]);
-  report.change({ view: "flame", mode: "live", window: "", inverted: "", zoom: path.join(".") });
+  const {shown, keys} = report.chosen(data, {...report.state, mode: "live", window: ""});
+  const path = report.stackOf(data, node)
+                   .filter((place) => shown[place])
+                   .reverse()
+                   .map((place) => keys[place]);
+  report.change({view: "flame", mode: "live", window: "", inverted: "", zoom: path.join(".")});
 };
 
 const section = (title, ...content) =>
-  report.element("section", { class: "card" }, report.element("h2", {}, title), ...content);
+    report.element("section", {class: "card"}, report.element("h2", {}, title), ...content);
 
 const verdictCard = (data) => {
-  const { element } = report;
+  const {element} = report;
   const verdict = data.verdict;
   if (!verdict) {
-    return element("section", { class: "card verdict" }, element("h2", {}, "Still running"),
-      element("p", { class: "summary" }, "The program lives, and nothing was refused: this is what it holds."));
+    return element(
+        "section", {class: "card verdict"}, element("h2", {}, "Still running"),
+        element(
+            "p", {class: "summary"},
+            "The program lives, and nothing was refused: this is what it holds."));
   }
-  return element("section", { class: `card verdict${verdict.is_memory === false ? " calm" : ""}` },
-    element("h2", {}, "What killed it ", element("code", { class: "code" }, report.text(verdict.code))),
-    element("p", { class: "summary" }, report.text(verdict.summary, 2000)),
-    element("ul", {}, (verdict.evidence ?? []).map((line) => element("li", {}, report.text(line, 1000)))),
-    data.meta.outcome ? element("p", { class: "quiet" }, `Afterwards: ${report.text(data.meta.outcome_sentence || data.meta.outcome)}`) : null);
+  return element(
+      "section", {class: `card verdict${verdict.is_memory === false ? " calm" : ""}`},
+      element(
+          "h2", {}, "What killed it ", element("code", {class: "code"}, report.text(verdict.code))),
+      element("p", {class: "summary"}, report.text(verdict.summary, 2000)),
+      element(
+          "ul", {},
+          (verdict.evidence ?? []).map((line) => element("li", {}, report.text(line, 1000)))),
+      data.meta.outcome ?
+          element(
+              "p", {class: "quiet"},
+              `Afterwards: ${report.text(data.meta.outcome_sentence || data.meta.outcome)}`) :
+          null);
 };
 
 const requestCard = (data) => {
-  const { element } = report;
+  const {element} = report;
   const request = data.request;
   if (!request) return null;
-  const thread = request.thread?.name ? ` in thread ${request.thread.tid ?? ""} “${report.text(request.thread.name)}”` : "";
-  const device = request.device ? ` on ${report.text(request.device.name ?? request.device.id ?? request.device)}` : "";
-  return section("The request",
-    element("p", {}, element("strong", {}, report.bytes(request.size ?? 0)), ` (${report.count(request.size ?? 0)} bytes) from `,
-      element("code", {}, report.text(request.api)), ` in ${report.text(request.space)}${device}: `, element("code", {}, report.text(request.error)), thread),
-    request.repeats > 1 ? element("p", { class: "quiet" }, `Refused ${report.count(request.repeats)} times by the same stack.`) : null,
-    report.frameList(request.stack ?? []));
+  const thread = request.thread?.name ?
+      ` in thread ${request.thread.tid ?? ""} “${report.text(request.thread.name)}”` :
+      "";
+  const device = request.device ?
+      ` on ${report.text(request.device.name ?? request.device.id ?? request.device)}` :
+      "";
+  return section(
+      "The request",
+      element(
+          "p", {}, element("strong", {}, report.bytes(request.size ?? 0)),
+          ` (${report.count(request.size ?? 0)} bytes) from `,
+          element("code", {}, report.text(request.api)),
+          ` in ${report.text(request.space)}${device}: `,
+          element("code", {}, report.text(request.error)), thread),
+      request.repeats > 1 ?
+          element(
+              "p", {class: "quiet"},
+              `Refused ${report.count(request.repeats)} times by the same stack.`) :
+          null,
+      report.frameList(request.stack ?? []));
 };
 
 const crashCard = (data) => {
-  const { crash } = data;
+  const {crash} = data;
   if (!crash) return null;
-  const address = crash.address === null || crash.address === undefined ? "" : ` at address ${report.text(crash.address)}`;
-  return section("The crash", report.element("p", {}, report.text(crash.name ?? `signal ${crash.signal}`), address), report.frameList(crash.stack ?? []));
+  const address = crash.address === null || crash.address === undefined ?
+      "" :
+      ` at address ${report.text(crash.address)}`;
+  return section(
+      "The crash",
+      report.element("p", {}, report.text(crash.name ?? `signal ${crash.signal}`), address),
+      report.frameList(crash.stack ?? []));
 };
 
-const childCard = (data) => (data.child ? section("The worker that was killed", report.facts(data.child)) : null);
+const childCard = (data) =>
+    (data.child ? section("The worker that was killed", report.facts(data.child)) : null);
 
 // Live bytes and the request against the limit, to scale.
 const limitCard = (data) => {
-  const { element } = report;
+  const {element} = report;
   const limit = data.limit;
   if (!limit || !limit.bytes) return null;
   const used = limit.used ?? 0;
   const asked = data.request?.size ?? 0;
   const whole = Math.max(limit.bytes, used + asked);
-  const part = (bytes, name) => element("span", { class: `part ${name}`, style: `width:${(100 * Math.min(bytes, whole)) / whole}%` });
-  return section("The limit",
-    element("p", {}, `${report.text(limit.kind)}: ${report.bytes(used)} of `, element("strong", {}, report.bytes(limit.bytes)), " in use",
-      asked > 0 ? `, ${report.bytes(asked)} more asked for` : ""),
-    element("div", { class: "gauge", "aria-hidden": "true" }, part(used, "used"), part(asked, "asked"),
-      element("span", { class: "end", style: `left:${(100 * limit.bytes) / whole}%` })));
+  const part = (bytes, name) => element(
+      "span", {class: `part ${name}`, style: `width:${(100 * Math.min(bytes, whole)) / whole}%`});
+  return section(
+      "The limit",
+      element(
+          "p", {}, `${report.text(limit.kind)}: ${report.bytes(used)} of `,
+          element("strong", {}, report.bytes(limit.bytes)), " in use",
+          asked > 0 ? `, ${report.bytes(asked)} more asked for` : ""),
+      element(
+          "div", {class: "gauge", "aria-hidden": "true"}, part(used, "used"), part(asked, "asked"),
+          element("span", {class: "end", style: `left:${(100 * limit.bytes) / whole}%`})));
 };
 
 const holdersCard = (data) => {
-  const { element } = report;
-  const { top, others, sum } = report.topHolders(data, 8);
-  const item = ({ row, bytes, count }) => {
+  const {element} = report;
+  const {top, others, sum} = report.topHolders(data, 8);
+  const item = ({row, bytes, count}) => {
     const node = data.row_node[row];
     const place = report.telling(data, node);
     const about = data.row_estimated[row] ? "about " : "";
-    const where = [data.spaces[data.row_space[row]].name, data.row_device[row] ? data.devices[data.row_device[row] - 1]?.device : null]
-      .filter(Boolean).map((name) => report.text(name, 60)).join(", ");
+    const where =
+        [
+          data.spaces[data.row_space[row]].name,
+          data.row_device[row] ? data.devices[data.row_device[row] - 1]?.device : null
+        ].filter(Boolean)
+            .map((name) => report.text(name, 60))
+            .join(", ");
     const title = place === undefined ? "(no stack)" : report.placeName(data, place);
-    const details = element("details", {},
-      element("summary", { style: `--share:${(100 * bytes) / sum}%` },
-        element("span", { class: "figure" }, about + report.bytes(bytes)), " ",
-        element("span", { class: "share-text" }, report.share(bytes, sum)), " ",
-        ...(place === undefined ? [title] : report.frameItem(title, report.placeWhere(data, place))),
-        element("span", { class: "quiet" }, ` in ${about}${report.plural(count, "block", "blocks")}, ${where}`)));
+    const details = element(
+        "details", {},
+        element(
+            "summary", {style: `--share:${(100 * bytes) / sum}%`},
+            element("span", {class: "figure"}, about + report.bytes(bytes)), " ",
+            element("span", {class: "share-text"}, report.share(bytes, sum)), " ",
+            ...(place === undefined ? [title] :
+                                      report.frameItem(title, report.placeWhere(data, place))),
+            element(
+                "span", {class: "quiet"},
+                ` in ${about}${report.plural(count, "block", "blocks")}, ${where}`)));
     details.addEventListener("toggle", () => {
       if (!details.open || details.children.length > 1) return;
-      details.append(report.stackList(data, node), element("button", { onclick: () => report.showInFlame(data, node) }, "Show in the flame graph"));
+      details.append(
+          report.stackList(data, node),
+          element(
+              "button", {onclick: () => report.showInFlame(data, node)},
+              "Show in the flame graph"));
     });
     return element("li", {}, details);
   };
-  return section(data.meta.live ? "Who holds most" : "Who held most",
-    element("ol", { class: "holders" }, top.map(item)),
-    top.length === 0 ? element("p", { class: "quiet" }, "Nothing was held.") : null,
-    others > 0 ? element("p", { class: "quiet" }, `and ${report.plural(others, "smaller holder", "smaller holders")}: see the table`) : null);
+  return section(
+      data.meta.live ? "Who holds most" : "Who held most",
+      element("ol", {class: "holders"}, top.map(item)),
+      top.length === 0 ? element("p", {class: "quiet"}, "Nothing was held.") : null,
+      others > 0 ?
+          element(
+              "p", {class: "quiet"},
+              `and ${report.plural(others, "smaller holder", "smaller holders")}: see the table`) :
+          null);
 };
 
 // Memory over time in small, as a way to the timeline.
@@ -112,50 +170,95 @@ const curveCard = (data) => {
   if (data.moments < 2) return null;
   const title = "Host memory over time";
   const series = report.hostSeries(data);
-  const chart = new report.Chart({ title, height: 150, series,
-    domain: [data.t_time[0], data.t_time[data.moments - 1]], limits: data.limits.filter((limit) => !limit.device),
-    read: report.reading(data.t_time, series, report.valueAt), onpoint: (ms) => chart.setCursor(ms), onbrush: (window) => {
+  const chart = new report.Chart({
+    title,
+    height: 150,
+    series,
+    domain: [data.t_time[0], data.t_time[data.moments - 1]],
+    limits: data.limits.filter((limit) => !limit.device),
+    read: report.reading(data.t_time, series, report.valueAt),
+    onpoint: (ms) => chart.setCursor(ms),
+    onbrush: (window) => {
       report.setWindow(data, window);
-      report.change({ view: "timeline" });
-    } });
-  return report.element("div", { class: "card plain" }, chart.element, report.tableBehind(title, series, data.t_time, report.valueAt));
+      report.change({view: "timeline"});
+    }
+  });
+  return report.element(
+      "div", {class: "card plain"}, chart.element,
+      report.tableBehind(title, series, data.t_time, report.valueAt));
 };
 
 const adviceCard = (data) => {
-  const { element } = report;
+  const {element} = report;
   if (data.advice.length === 0) return null;
-  return section("What to try", element("ul", { class: "advice" }, data.advice.map((advice) =>
-    element("li", {}, report.text(advice.text, 1000), " ", advice.row === null || advice.row === undefined ? null
-      : element("button", { class: "quiet", onclick: () => report.showInFlame(data, data.row_node[advice.row]) }, "show it")))));
+  return section(
+      "What to try",
+      element(
+          "ul", {class: "advice"},
+          data.advice.map(
+              (advice) => element(
+                  "li", {}, report.text(advice.text, 1000), " ",
+                  advice.row === null || advice.row === undefined ?
+                      null :
+                      element(
+                          "button", {
+                            class: "quiet",
+                            onclick: () => report.showInFlame(data, data.row_node[advice.row])
+                          },
+                          "show it")))));
 };
 
 const spacesCard = (data) => {
   const used = data.spaces.filter((space) => space.peak_bytes > 0 || space.allocated_count > 0);
-  return section("Memory", report.simpleTable("Memory by space",
-    ["space", "live", "peak", "allocated", "live blocks", "allocations"],
-    used.map((space) => [report.text(space.name), report.bytes(space.live_bytes), report.bytes(space.peak_bytes), report.bytes(space.allocated_bytes),
-      report.count(space.live_count), report.count(space.allocated_count)])));
+  return section(
+      "Memory",
+      report.simpleTable(
+          "Memory by space", ["space", "live", "peak", "allocated", "live blocks", "allocations"],
+          used.map(
+              (space) =>
+                  [report.text(space.name), report.bytes(space.live_bytes),
+                   report.bytes(space.peak_bytes), report.bytes(space.allocated_bytes),
+                   report.count(space.live_count), report.count(space.allocated_count)])));
 };
 
 const processCard = (data) => {
-  const { meta } = data;
-  const known = { program: meta.program, arguments: (meta.arguments ?? []).join(" "), pid: meta.pid, host: meta.host, user: meta.user, started: null, written: null,
-    because_of: meta.trigger, recording: meta.mode === "exact" ? "exact: every event" : "sampled: what blocks below 64 KiB hold is estimated", oomrec: meta.oomrec_version };
+  const {meta} = data;
+  const known = {
+    program: meta.program,
+    arguments: (meta.arguments ?? []).join(" "),
+    pid: meta.pid,
+    host: meta.host,
+    user: meta.user,
+    started: null,
+    written: null,
+    because_of: meta.trigger,
+    recording: meta.mode === "exact" ? "exact: every event" :
+                                       "sampled: what blocks below 64 KiB hold is estimated",
+    oomrec: meta.oomrec_version
+  };
   if (meta.start_utc) known.started = report.bothTimes(meta.start_utc);
   if (meta.created_utc) known.written = report.bothTimes(meta.created_utc);
-  for (const name of Object.keys(known)) if (known[name] === null || known[name] === undefined || known[name] === "") delete known[name];
+  for (const name of Object.keys(known))
+    if (known[name] === null || known[name] === undefined || known[name] === "") delete known[name];
   return section("The process", report.facts(known));
 };
 
 report.views.overview = {
   title: "What killed it",
   draw(data, place) {
-    const { element } = report;
-    place.append(
-      element("div", { class: "cards" },
-        verdictCard(data),
-        element("div", { class: "column" }, holdersCard(data), adviceCard(data), curveCard(data)),
-        element("div", { class: "column" }, limitCard(data), requestCard(data), crashCard(data), childCard(data), spacesCard(data), processCard(data),
-          data.notes.length > 0 ? section("Notes", element("ul", {}, data.notes.map((note) => element("li", {}, report.text(note, 1000))))) : null)));
+    const {element} = report;
+    place.append(element(
+        "div", {class: "cards"}, verdictCard(data),
+        element("div", {class: "column"}, holdersCard(data), adviceCard(data), curveCard(data)),
+        element(
+            "div", {class: "column"}, limitCard(data), requestCard(data), crashCard(data),
+            childCard(data), spacesCard(data), processCard(data),
+            data.notes.length > 0 ?
+                section(
+                    "Notes",
+                    element(
+                        "ul", {},
+                        data.notes.map((note) => element("li", {}, report.text(note, 1000))))) :
+                null)));
   },
 };

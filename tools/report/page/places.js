@@ -31,11 +31,13 @@ report.placeWhere = (data, place) => {
 
 report.placeLabel = (data, place) => {
   const where = report.placeWhere(data, place);
-  return where === "" ? report.placeName(data, place) : `${report.placeName(data, place)}  ${where}`;
+  return where === "" ? report.placeName(data, place) :
+                        `${report.placeName(data, place)}  ${where}`;
 };
 
 // The line of source code; "" where it is not to be had.
-report.placeSource = (data, place) => report.text((data.strings[data.place_source?.[place] ?? 0] ?? "").trim());
+report.placeSource = (data, place) =>
+    report.text((data.strings[data.place_source?.[place] ?? 0] ?? "").trim());
 
 report.kindText = (kind) => {
   const words = [["native", "Python", "note"][kind & report.kind.mask]];
@@ -58,20 +60,24 @@ report.frameWhere = (data, place, state) => {
       if (key !== at && data.place_line[key] !== data.place_line[at]) data.several[key] = 1;
     });
   }
-  return data.several[place] ? report.text(report.baseName(data.strings[data.place_file[place]])) : report.placeWhere(data, place);
+  return data.several[place] ? report.text(report.baseName(data.strings[data.place_file[place]])) :
+                               report.placeWhere(data, place);
 };
 
 // What a place is part of, for its colour: an installed package with its native parts, the program
 // itself, Python's library, else the shared library.
 report.partOf = (data, place) => {
-  const { kind } = report;
+  const {kind} = report;
   const flags = data.place_kind[place];
   if ((flags & kind.mask) === kind.note) return "notes of the recorder";
   const file = data.strings[data.place_file[place]];
   const module = data.strings[data.place_module[place]];
   const python = (flags & kind.mask) === kind.python;
   const installed = /\/(?:site|dist)-packages\/([^/]+)/.exec(python ? file : module);
-  if (installed) return installed[1].replace(/\.libs$|\.py$|\.cpython-.*$|\.abi3\.so$/, "").replace(/^nvidia.*/, "nvidia");
+  if (installed)
+    return installed[1]
+        .replace(/\.libs$|\.py$|\.cpython-.*$|\.abi3\.so$/, "")
+        .replace(/^nvidia.*/, "nvidia");
   if (flags & kind.own) return "the program";
   if (python) return "Python's library";
   if (flags & kind.interpreter) return "Python's interpreter";
@@ -85,8 +91,9 @@ report.placeKeys = (data, what) => {
   const text = {
     lines: (place) => place,
     functions: (place) =>
-      `${data.place_function[place]} ${data.place_file[place]} ${data.place_module[place]} ` +
-      `${data.place_kind[place] & report.kind.mask} ${data.place_function[place] === 0 ? place : ""}`,
+        `${data.place_function[place]} ${data.place_file[place]} ${data.place_module[place]} ` +
+        `${data.place_kind[place] & report.kind.mask} ${
+            data.place_function[place] === 0 ? place : ""}`,
     file: (place) => data.place_file[place] || `m${data.place_module[place]}`,
     module: (place) => report.partOf(data, place),
   }[what];
@@ -103,12 +110,12 @@ report.placeKeys = (data, what) => {
 
 // 1 for each place that is a frame of its own in this state; the others are left out of stacks.
 report.shownPlaces = (data, state) => {
-  const { kind } = report;
+  const {kind} = report;
   let hidden = 0;
   if (state.interpreter === "") hidden |= kind.interpreter;
   if (state.imports === "") hidden |= kind.imports;
   if (state.allocator === "") hidden |= kind.allocator;
-  const wanted = { native: kind.nativeCode, python: kind.python }[state.frames];
+  const wanted = {native: kind.nativeCode, python: kind.python}[state.frames];
   return data.place_kind.map((flags) => {
     const what = flags & kind.mask;
     if (what === kind.note) return 1;
@@ -133,13 +140,14 @@ report.expression = (text) => {
 report.matchingPlaces = (data, expression) => {
   const ofString = new Int8Array(data.strings.length).fill(-1);
   const test = (index) => {
-    if (ofString[index] < 0) ofString[index] = expression.test(data.strings[index].slice(0, 1000)) ? 1 : 0;
+    if (ofString[index] < 0)
+      ofString[index] = expression.test(data.strings[index].slice(0, 1000)) ? 1 : 0;
     return ofString[index];
   };
   const matches = new Uint8Array(data.places);
   for (let place = 0; place < data.places; ++place) {
     matches[place] = test(data.place_function[place]) | test(data.place_file[place]) |
-      test(data.place_module[place]);
+        test(data.place_module[place]);
   }
   return matches;
 };

@@ -5,60 +5,82 @@
 const filterChoices = (data, column, names) => {
   const used = new Set(data[column]);
   return names.map((name, index) => [String(index), name === "" ? "(none)" : report.text(name, 60)])
-    .filter(([index]) => used.has(Number(index)));
+      .filter(([index]) => used.has(Number(index)));
 };
 
 report.filters = (data) => {
-  const processes = data.processes.map((process) =>
-    `${process.name ?? process.program ?? ""} ${process.pid ?? ""}${process.rank === null || process.rank === undefined ? "" : ` rank ${process.rank}`}`.trim());
+  const processes = data.processes.map(
+      (process) =>
+          `${process.name ?? process.program ?? ""} ${process.pid ?? ""}${
+              process.rank === null || process.rank === undefined ? "" : ` rank ${process.rank}`}`
+              .trim());
   return [
     ["space", "Space", "row_space", data.spaces.map((space) => space.name), "all that add up"],
-    ["device", "Device", "row_device", ["(host)", ...data.devices.map((device) => device.device)], "all"],
+    [
+      "device", "Device", "row_device", ["(host)", ...data.devices.map((device) => device.device)],
+      "all"
+    ],
     ["group", "Threads", "row_group", data.groups, "all"],
     ["label", "Label", "row_label", data.labels, "all"],
     ["process", "Process", "row_process", processes, "all"],
-  ].map(([name, label, column, names, all]) => ({ name, label, all, choices: filterChoices(data, column, names) }))
-    .filter(({ choices }) => choices.length > 1);
+  ]
+      .map(([name, label, column, names,
+             all]) => ({name, label, all, choices: filterChoices(data, column, names)}))
+      .filter(({choices}) => choices.length > 1);
 };
 
 report.windowText = (data, window) => {
   const first = data.t_time?.[0] ?? data.c_time?.[0] ?? window[0];
-  return `${report.duration(window[0] - first)} – ${report.duration(window[1] - first)} of the recording`;
+  return `${report.duration(window[0] - first)} – ${
+      report.duration(window[1] - first)} of the recording`;
 };
 
 report.drawSelection = (data, place) => {
-  const { element, state } = report;
+  const {element, state} = report;
   const window = report.windowOf(state);
   place.replaceChildren(
-    report.select("Show", report.modeNames(data, state), state.mode, (mode) => report.change({ mode })),
-    state.mode in report.modeHints ? element("span", { class: "quiet" }, report.modeHints[state.mode]) : "",
-    ...report.filters(data).map(({ name, label, all, choices }) =>
-      report.select(label, [["", all], ...choices], state[name], (value) => report.change({ [name]: value }))),
-    report.select("Frames", [["merged", "native and Python"], ["native", "native"], ["python", "Python"]], state.frames,
-      (frames) => report.change({ frames })),
-    element("fieldset", { class: "choices" }, element("legend", {}, "Also"),
-      ...[
-        ["interpreter", "interpreter", "functions of the Python interpreter"],
-        ["imports", "imports", "Python's import machinery"],
-        ["allocator", "allocator", "insides of allocators and of the C library"],
-      ].map(([name, label, title]) =>
-        report.checkbox(label, state[name] !== "", (on) => report.change({ [name]: on ? "1" : "" }), title))),
-    window ? element("span", { class: "window" }, `Window: ${report.windowText(data, window)} `,
-      element("button", { onclick: () => report.setWindow(data, null) }, "Clear")) : "",
+      report.select(
+          "Show", report.modeNames(data, state), state.mode, (mode) => report.change({mode})),
+      state.mode in report.modeHints ?
+          element("span", {class: "quiet"}, report.modeHints[state.mode]) :
+          "",
+      ...report.filters(data).map(
+          ({name, label, all, choices}) => report.select(
+              label, [["", all], ...choices], state[name],
+              (value) => report.change({[name]: value}))),
+      report.select(
+          "Frames", [["merged", "native and Python"], ["native", "native"], ["python", "Python"]],
+          state.frames, (frames) => report.change({frames})),
+      element(
+          "fieldset", {class: "choices"}, element("legend", {}, "Also"),
+          ...[["interpreter", "interpreter", "functions of the Python interpreter"],
+              ["imports", "imports", "Python's import machinery"],
+              ["allocator", "allocator", "insides of allocators and of the C library"],
+  ].map(([name, label, title]) =>
+              report.checkbox(
+                  label, state[name] !== "", (on) => report.change({[name]: on ? "1" : ""}),
+                  title))),
+      window ? element(
+                   "span", {class: "window"}, `Window: ${report.windowText(data, window)} `,
+                   element("button", {onclick: () => report.setWindow(data, null)}, "Clear")) :
+               "",
   );
 };
 
 // A window turns the modes to it, and gives them back when it goes.
 report.setWindow = (data, window) => {
   const inWindow = report.state.mode.startsWith("window_");
-  if (!window) return report.change({ window: "", mode: inWindow ? "live" : report.state.mode });
+  if (!window) return report.change({window: "", mode: inWindow ? "live" : report.state.mode});
   const mode = data.checkpoints > 0 && !inWindow ? "window_end" : report.state.mode;
-  return report.change({ window: `${Math.round(window[0])}-${Math.round(window[1])}`, mode });
+  return report.change({window: `${Math.round(window[0])}-${Math.round(window[1])}`, mode});
 };
 
 // What the choices come to, made once for each: {weights, nodes, shown, keys}.
 report.chosen = (data, state) => {
-  const names = ["mode", "frames", "lines", "interpreter", "imports", "allocator", "group", "label", "space", "device", "process", "window"];
+  const names = [
+    "mode", "frames", "lines", "interpreter", "imports", "allocator", "group", "label", "space",
+    "device", "process", "window"
+  ];
   const key = names.map((name) => state[name]).join("\n");
   if (data.chosen?.key !== key) {
     const weights = report.weights(data, state);

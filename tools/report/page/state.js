@@ -4,29 +4,30 @@
 
 report.defaults = {
   view: "overview",
-  mode: "live", // live, peak, never_freed, total, temporary; window_end, window_growth with a window
-  by: "bytes", // bytes, count
-  frames: "merged", // merged, native, python
-  lines: "functions", // functions, lines: what is one frame
+  mode:
+      "live",  // live, peak, never_freed, total, temporary; window_end, window_growth with a window
+  by: "bytes",         // bytes, count
+  frames: "merged",    // merged, native, python
+  lines: "functions",  // functions, lines: what is one frame
   inverted: "",
-  interpreter: "", // "1": shown
+  interpreter: "",  // "1": shown
   imports: "",
   allocator: "",
-  group: "", // indices; "": all
+  group: "",  // indices; "": all
   label: "",
   space: "",
   device: "",
   process: "",
   search: "",
-  zoom: "", // places from the outermost in, with a dot between
-  window: "", // from-to in ms since 1970
-  table: "function", // function, file, module, stack
+  zoom: "",           // places from the outermost in, with a dot between
+  window: "",         // from-to in ms since 1970
+  table: "function",  // function, file, module, stack
   sort: "",
   filter: "",
   time: "utc",
 };
 
-report.state = { ...report.defaults };
+report.state = {...report.defaults};
 report.listeners = [];
 
 // listener(names): called after a change, with the names of what has changed.
@@ -36,7 +37,7 @@ report.change = (changes) => {
   const names = Object.keys(changes).filter((name) => report.state[name] !== changes[name]);
   if (names.length === 0) return;
   Object.assign(report.state, changes);
-  const steps = names.includes("view") || names.includes("zoom"); // what one goes back from
+  const steps = names.includes("view") || names.includes("zoom");  // what one goes back from
   window.history[steps ? "pushState" : "replaceState"](null, "", report.addressOf(report.state));
   for (const listener of report.listeners) listener(names);
 };
@@ -51,7 +52,7 @@ report.addressOf = (state) => {
 
 report.stateOf = (address) => {
   const words = new URLSearchParams(address.replace(/^#/, ""));
-  const state = { ...report.defaults };
+  const state = {...report.defaults};
   for (const name of Object.keys(state)) {
     if (words.has(name)) state[name] = words.get(name);
   }
@@ -63,7 +64,8 @@ report.readAddress = () => {
   const next = report.stateOf(window.location.hash);
   const names = Object.keys(next).filter((name) => report.state[name] !== next[name]);
   report.state = next;
-  if (names.length > 0) for (const listener of report.listeners) listener(names);
+  if (names.length > 0)
+    for (const listener of report.listeners) listener(names);
 };
 
 // The window as [from, to] in ms, or null.

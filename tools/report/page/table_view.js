@@ -6,42 +6,78 @@ report.views.table = {
   selection: true,
 
   draw(data, place) {
-    const { element, state } = report;
-    this.filter = element("input", { type: "search", placeholder: "Filter: an expression ( / )", "aria-label": "Filter by regular expression", value: state.filter,
-      oninput: (event) => report.change({ filter: event.target.value }) });
-    this.said = element("output", { class: "matched", "aria-live": "polite" });
+    const {element, state} = report;
+    this.filter = element("input", {
+      type: "search",
+      placeholder: "Filter: an expression ( / )",
+      "aria-label": "Filter by regular expression",
+      value: state.filter,
+      oninput: (event) => report.change({filter: event.target.value})
+    });
+    this.said = element("output", {class: "matched", "aria-live": "polite"});
     this.search = this.filter;
-    this.holder = element("div", { class: "fills" });
+    this.holder = element("div", {class: "fills"});
     place.append(
-      element("div", { class: "bar" },
-        report.select("By", [["function", "function"], ["line", "line"], ["file", "file"], ["module", "package or library"], ["stack", "stack"]], state.table,
-          (table) => report.change({ table, sort: "" })),
-        this.filter, this.said),
-      this.holder);
+        element(
+            "div", {class: "bar"},
+            report.select(
+                "By",
+                [
+                  ["function", "function"], ["line", "line"], ["file", "file"],
+                  ["module", "package or library"], ["stack", "stack"]
+                ],
+                state.table, (table) => report.change({table, sort: ""})),
+            this.filter, this.said),
+        this.holder);
     this.update(data);
   },
 
   columns(data) {
-    const { state } = report;
-    const whole = (name) => report.chosen(data, state).weights[name].reduce((sum, value) => sum + value, 0);
-    const sums = { bytes: whole("bytes"), count: whole("count") };
+    const {state} = report;
+    const whole = (name) =>
+        report.chosen(data, state).weights[name].reduce((sum, value) => sum + value, 0);
+    const sums = {bytes: whole("bytes"), count: whole("count")};
     const names = {
-      function: [["Function", (entry) => report.placeName(data, entry.place)], ["File", (entry) => report.placeFile(data, entry.place, false)]],
-      line: [["Function", (entry) => report.placeName(data, entry.place)], ["Line", (entry) => report.placeFile(data, entry.place, true)]],
+      function: [
+        ["Function", (entry) => report.placeName(data, entry.place)],
+        ["File", (entry) => report.placeFile(data, entry.place, false)]
+      ],
+      line: [
+        ["Function", (entry) => report.placeName(data, entry.place)],
+        ["Line", (entry) => report.placeFile(data, entry.place, true)]
+      ],
       file: [["File or library", (entry) => report.placeFile(data, entry.place, false)]],
       module: [["Package or library", (entry) => report.text(report.partOf(data, entry.place))]],
-      stack: [["Stack", (entry) => this.stackName(data, entry)], ["Space", (entry) => report.text(data.spaces[data.row_space[entry.row]].name)]],
-    }[state.table] ?? [];
+      stack: [
+        ["Stack", (entry) => this.stackName(data, entry)],
+        ["Space", (entry) => report.text(data.spaces[data.row_space[entry.row]].name)]
+      ],
+    }[state.table] ??
+        [];
     const figure = (name, key, title) => {
       const bytes = key.endsWith("bytes");
-      return { name, title, figure: true, value: (entry) => entry[key],
+      return {
+        name,
+        title,
+        figure: true,
+        value: (entry) => entry[key],
         text: (entry) => (bytes ? report.bytes(entry[key]) : report.count(entry[key])),
-        share: bytes ? (entry) => (sums.bytes > 0 ? entry[key] / sums.bytes : 0) : null };
+        share: bytes ? (entry) => (sums.bytes > 0 ? entry[key] / sums.bytes : 0) : null
+      };
     };
-    const own = [figure("Own", "own_bytes", "allocated by the frame itself, or by what is not shown below it"), figure("Own blocks", "own_count")];
-    const total = [figure("Total", "total_bytes", "with all that it called"), figure("Total blocks", "total_count")];
-    const columns = names.map(([name, full]) => ({ name, full, text: (entry) => report.shortPath(full(entry)), value: full }));
-    if (state.table === "stack") return [...columns, figure("Bytes", "own_bytes"), figure("Blocks", "own_count")];
+    const own = [
+      figure("Own", "own_bytes", "allocated by the frame itself, or by what is not shown below it"),
+      figure("Own blocks", "own_count")
+    ];
+    const total = [
+      figure("Total", "total_bytes", "with all that it called"),
+      figure("Total blocks", "total_count")
+    ];
+    const columns = names.map(
+        ([name, full]) =>
+            ({name, full, text: (entry) => report.shortPath(full(entry)), value: full}));
+    if (state.table === "stack")
+      return [...columns, figure("Bytes", "own_bytes"), figure("Blocks", "own_count")];
     return [...columns, ...own, ...total];
   },
 
@@ -51,44 +87,59 @@ report.views.table = {
   },
 
   update(data) {
-    const { state } = report;
-    const { nodes, weights, shown } = report.chosen(data, state);
-    const what = { function: "functions", line: "lines" }[state.table] ?? state.table;
-    const all = state.table === "stack" ? report.byStack(data, weights) : report.byPlace(data, nodes, shown, what);
+    const {state} = report;
+    const {nodes, weights, shown} = report.chosen(data, state);
+    const what = {function: "functions", line: "lines"}[state.table] ?? state.table;
+    const all = state.table === "stack" ? report.byStack(data, weights) :
+                                          report.byPlace(data, nodes, shown, what);
     const columns = this.columns(data);
     const names = columns.filter((column) => !column.figure);
     const expression = report.expression(state.filter);
-    const entries = expression ? all.filter((entry) => names.some((column) => expression.test(column.full(entry)))) : all;
+    const entries = expression ?
+        all.filter((entry) => names.some((column) => expression.test(column.full(entry)))) :
+        all;
     const largest = `${columns.findIndex((column) => column.figure)}d`;
     this.table = new report.Table({
       label: `Memory by ${state.table}`,
       columns,
       entries,
       sort: Number.parseInt(state.sort, 10) < columns.length ? state.sort : largest,
-      onsort: (sort) => report.change({ sort }),
+      onsort: (sort) => report.change({sort}),
       onopen: (entry) => this.open(data, entry),
       openText: "show in the flame graph",
     });
     this.holder.replaceChildren(this.table.element);
     const rows = report.plural(all.length, "row", "rows");
-    this.said.textContent = (expression ? `${report.count(entries.length)} of ${rows}` : rows) + (data.meta.estimated ? "; figures are estimates" : "");
+    this.said.textContent = (expression ? `${report.count(entries.length)} of ${rows}` : rows) +
+        (data.meta.estimated ? "; figures are estimates" : "");
   },
 
   open(data, entry) {
     if (entry.node !== undefined) return report.showInFlame(data, entry.node);
     const name = data.strings[data.place_function[entry.place]].slice(0, 200);
-    const words = { file: data.strings[data.place_file[entry.place]] || data.strings[data.place_module[entry.place]], module: report.partOf(data, entry.place) }[report.state.table] ?? name;
-    return report.change({ view: "flame", zoom: "", search: words.replace(/[.*+?^${}()|[\]\\]/g, "\\$&") });
+    const words = {
+      file: data.strings[data.place_file[entry.place]] ||
+          data.strings[data.place_module[entry.place]],
+      module: report.partOf(data, entry.place)
+    }[report.state.table] ??
+        name;
+    return report.change(
+        {view: "flame", zoom: "", search: words.replace(/[.*+?^${}()|[\]\\]/g, "\\$&")});
   },
 
   changed(data, names) {
-    if (names.includes("filter") && this.filter.value !== report.state.filter) this.filter.value = report.state.filter;
-    if (names.every((name) => name === "sort" || name === "zoom" || name === "search" || name === "time" || name === "by")) return;
+    if (names.includes("filter") && this.filter.value !== report.state.filter)
+      this.filter.value = report.state.filter;
+    if (names.every(
+            (name) => name === "sort" || name === "zoom" || name === "search" || name === "time" ||
+                name === "by"))
+      return;
     this.update(data);
   },
 };
 
-// What a path adds to an installed package's name, else its last three parts; any other text as it is.
+// What a path adds to an installed package's name, else its last three parts; any other text as it
+// is.
 report.shortPath = (path) => {
   const installed = path.split(/\/(?:site|dist)-packages\//);
   if (installed.length > 1) return installed[installed.length - 1];

@@ -1,104 +1,143 @@
-// Memory over time: the host's, each device's, and who held it. A window that is brushed in one of the
-// drawings is that of all views.
+// Memory over time: the host's, each device's, and who held it. A window that is brushed in one of
+// the drawings is that of all views.
 "use strict";
 
 report.hostSeries = (data) => {
-  const used = data.spaces.map((space, index) => ({ name: space.name, values: data[`t_live_${index}`] }))
-    .filter(({ name, values }) => values && !/^(cuda|hip)(_va)?$|^torch$/.test(name) && d3.max(values) > 0);
-  return [{ name: "resident (RSS)", values: data.t_rss }, ...used]
-    .map((one, index) => ({ ...one, times: data.t_time, style: index % report.hues }));
+  const used =
+      data.spaces.map((space, index) => ({name: space.name, values: data[`t_live_${index}`]}))
+          .filter(
+              ({name, values}) =>
+                  values && !/^(cuda|hip)(_va)?$|^torch$/.test(name) && d3.max(values) > 0);
+  return [{name: "resident (RSS)", values: data.t_rss}, ...used].map(
+      (one, index) => ({...one, times: data.t_time, style: index % report.hues}));
 };
 
-const deviceSeries = (data, index) => [
-  ["used by all", data[`t_device_${index}_used`]],
-  ["held by this process", data[`t_device_${index}_counted`]],
-  ["of it reserved by PyTorch", data[`t_device_${index}_torch_reserved`]],
-  ["and in tensors", data[`t_device_${index}_torch_allocated`]],
-].filter(([, values]) => values && d3.max(values) > 0).map(([name, values], style) => ({ name, values, times: data.t_time, style }));
+const deviceSeries =
+    (data,
+     index) => [["used by all", data[`t_device_${index}_used`]],
+                ["held by this process", data[`t_device_${index}_counted`]],
+                ["of it reserved by PyTorch", data[`t_device_${index}_torch_reserved`]],
+                ["and in tensors", data[`t_device_${index}_torch_allocated`]],
+].filter(([, values]) => values && d3.max(values) > 0)
+                   .map(([name, values], style) => ({name, values, times: data.t_time, style}));
 
-const deviceLimits = (data, device) => [
-  ...data.limits.filter((limit) => limit.device === device.device),
-  ...(device.total_bytes ? [{ name: "all of it", bytes: device.total_bytes }] : []),
+const deviceLimits = (data, device) =>
+    [...data.limits.filter((limit) => limit.device === device.device),
+     ...(device.total_bytes ? [{name: "all of it", bytes: device.total_bytes}] : []),
 ];
 
-const timeEvents = (data) => [
-  ...data.refusals.map((refusal) => ({ time: refusal.time_ms, refused: true,
-    text: `${report.bytes(refusal.bytes)} refused${refusal.api ? ` (${report.text(refusal.api)})` : ""}` })),
-  ...data.marks.map((mark) => ({ time: mark.time_ms, text: report.text(mark.text), refused: false })),
+const timeEvents =
+    (data) => [...data.refusals.map((refusal) => ({
+                                      time: refusal.time_ms,
+                                      refused: true,
+                                      text: `${report.bytes(refusal.bytes)} refused${
+                                          refusal.api ? ` (${report.text(refusal.api)})` : ""}`
+                                    })),
+               ...data.marks.map(
+                   (mark) => ({time: mark.time_ms, text: report.text(mark.text), refused: false})),
 ].sort((a, b) => a.time - b.time);
 
 // What a caption says of the last moment not after `ms`.
 report.reading = (times, series, text) => (ms) => {
   const at = Math.max(0, d3.bisectRight(times, ms) - 1);
-  const figures = series.map((one) => `${report.text(one.name, 60)} ${report.bytes(text(one, at))}`);
+  const figures =
+      series.map((one) => `${report.text(one.name, 60)} ${report.bytes(text(one, at))}`);
   return `${report.utc(times[at])} (${report.local(times[at])}): ${figures.join(", ")}`;
 };
 
 report.valueAt = (one, i) => one.values[i];
 
-report.tableBehind = (title, series, times, value) => report.behind(`${title} as a table`,
-  ["time (UTC)", ...series.map((one) => report.text(one.name, 60))],
-  () => {
-    // A few hundred rows tell as much as thousands.
-    const stride = Math.max(1, Math.ceil(times.length / 500));
-    return d3.range(0, times.length).filter((i) => i % stride === 0 || i === times.length - 1)
-      .map((i) => [report.utc(times[i]), ...series.map((one) => report.bytes(value(one, i)))]);
-  });
+report.tableBehind = (title, series, times, value) => report.behind(
+    `${title} as a table`, ["time (UTC)", ...series.map((one) => report.text(one.name, 60))],
+    () => {
+      // A few hundred rows tell as much as thousands.
+      const stride = Math.max(1, Math.ceil(times.length / 500));
+      return d3.range(0, times.length)
+          .filter((i) => i % stride === 0 || i === times.length - 1)
+          .map((i) => [report.utc(times[i]), ...series.map((one) => report.bytes(value(one, i)))]);
+    });
 
 report.views.timeline = {
   title: "Timeline",
   draw(data, place) {
-    const { element } = report;
+    const {element} = report;
     if (data.moments < 2) {
-      place.append(element("p", { class: "quiet" }, "The recording has no moments: the program ended before the recorder's second look, which comes ten times a second at most."));
+      place.append(element(
+          "p", {class: "quiet"},
+          "The recording has no moments: the program ended before the recorder's second look, which comes ten times a second at most."));
       return;
     }
     this.charts = [];
     const domain = [data.t_time[0], data.t_time[data.moments - 1]];
-        const add = (title, series, times, options, value = report.valueAt) => {
-      const chart = new report.Chart({ title, series, domain, read: report.reading(times, series, value), ...options,
+    const add = (title, series, times, options, value = report.valueAt) => {
+      const chart = new report.Chart({
+        title,
+        series,
+        domain,
+        read: report.reading(times, series, value),
+        ...options,
         onbrush: (window) => report.setWindow(data, window),
-        onpoint: (ms) => this.charts.forEach((other) => other.setCursor(ms)) });
+        onpoint: (ms) => this.charts.forEach((other) => other.setCursor(ms))
+      });
       this.charts.push(chart);
       place.append(chart.element, report.tableBehind(title, series, times, value));
     };
     const events = timeEvents(data);
-    place.append(element("div", { class: "bar", id: "window-bar" }));
-    add("Host memory", report.hostSeries(data), data.t_time, { limits: data.limits.filter((limit) => !limit.device), events });
+    place.append(element("div", {class: "bar", id: "window-bar"}));
+    add("Host memory", report.hostSeries(data), data.t_time,
+        {limits: data.limits.filter((limit) => !limit.device), events});
     data.devices.forEach((device, index) => {
       const series = deviceSeries(data, index);
       if (series.length > 0) {
         add(`Device ${report.text(device.device)} ${report.text(device.name)}`, series, data.t_time,
-          { height: 150, limits: deviceLimits(data, device), events });
+            {height: 150, limits: deviceLimits(data, device), events});
       }
     });
     if (data.checkpoints >= 2) {
       const series = report.stackedSeries(data, report.holdersOverTime(data, report.hues));
-      add("Holders over time", series, data.c_time, { stacked: true, height: 280 }, (one, i) => one.values[i] - one.lower[i]);
+      add("Holders over time", series, data.c_time, {stacked: true, height: 280},
+          (one, i) => one.values[i] - one.lower[i]);
     } else {
-      place.append(element("p", { class: "quiet" }, "No holders over time: the recording has fewer than two checkpoints."));
+      place.append(element(
+          "p", {class: "quiet"},
+          "No holders over time: the recording has fewer than two checkpoints."));
     }
     if (events.length > 0) {
-      place.append(report.behind(`${report.plural(events.length, "refusal or mark", "refusals and marks")}`, ["time (UTC)", "what", "text"],
-        () => events.map((event) => [report.utc(event.time), event.refused ? "refusal" : "mark", event.text])));
+      place.append(report.behind(
+          `${report.plural(events.length, "refusal or mark", "refusals and marks")}`,
+          ["time (UTC)", "what", "text"],
+          () => events.map(
+              (event) =>
+                  [report.utc(event.time), event.refused ? "refusal" : "mark", event.text])));
     }
     this.drawWindow(data);
   },
   drawWindow(data) {
-    const { element } = report;
+    const {element} = report;
     const window = report.windowOf(report.state);
-    document.getElementById("window-bar")?.replaceChildren(...(window ? [
-      element("strong", {}, `Window: ${report.windowText(data, window)} `),
-      element("button", { onclick: () => report.change({ view: "flame" }) }, "Flame graph of it"),
-      element("button", { onclick: () => report.change({ view: "table" }) }, "Table of it"),
-      element("button", { onclick: () => report.setWindow(data, null) }, "Clear"),
-    ] : [element("span", { class: "quiet" }, "Point at a drawing, or walk it with the arrow keys, to read it. Drag, or hold Shift, to choose a window: the other views then show who held memory in it.")]));
+    document.getElementById("window-bar")
+        ?.replaceChildren(...(
+            window ?
+                [
+                  element("strong", {}, `Window: ${report.windowText(data, window)} `),
+                  element(
+                      "button", {onclick: () => report.change({view: "flame"})},
+                      "Flame graph of it"),
+                  element("button", {onclick: () => report.change({view: "table"})}, "Table of it"),
+                  element("button", {onclick: () => report.setWindow(data, null)}, "Clear"),
+                ] :
+                [
+                  element(
+                      "span", {class: "quiet"},
+                      "Point at a drawing, or walk it with the arrow keys, to read it. Drag, or hold Shift, to choose a window: the other views then show who held memory in it.")
+                ]));
   },
   changed(data, names) {
     if (names.includes("window")) {
       for (const chart of this.charts ?? []) chart.setWindow(report.windowOf(report.state));
       if (this.charts) this.drawWindow(data);
     }
-    if (names.includes("time")) for (const chart of this.charts ?? []) chart.draw();
+    if (names.includes("time"))
+      for (const chart of this.charts ?? []) chart.draw();
   },
 };

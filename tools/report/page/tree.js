@@ -1,8 +1,10 @@
-// The tree of a flame graph from the outermost frame in: the recording's trie without the places that
-// are not shown, what is the same frame merged. Built whole: a parent comes before its children.
+// The tree of a flame graph from the outermost frame in: the recording's trie without the places
+// that are not shown, what is the same frame merged. Built whole: a parent comes before its
+// children.
 //
-// Not d3.hierarchy: it makes an object and an array of each of 100,000 nodes, anew for each choice of
-// the reader; these are a few typed arrays, and children are put in order only where they are drawn.
+// Not d3.hierarchy: it makes an object and an array of each of 100,000 nodes, anew for each choice
+// of the reader; these are a few typed arrays, and children are put in order only where they are
+// drawn.
 "use strict";
 
 // Finds and numbers pairs of small integers; open addressing, made for so many pairs.
@@ -10,7 +12,7 @@ report.PairNumbers = class {
   constructor(most) {
     let size = 16;
     while (size < 2 * most) size *= 2;
-    this.keys = new Float64Array(size); // 0: empty
+    this.keys = new Float64Array(size);  // 0: empty
     this.numbers = new Uint32Array(size);
     this.mask = size - 1;
   }
@@ -37,14 +39,14 @@ report.subtrees = (data, weights) => {
     bytes[data.node_parent[node]] += bytes[node];
     count[data.node_parent[node]] += count[node];
   }
-  return { bytes, count };
+  return {bytes, count};
 };
 
 report.Tree = class {
   // weights: nodeWeights(); shown: shownPlaces(); keys: placeKeys().
   constructor(data, weights, shown, keys) {
     const below = report.subtrees(data, weights);
-    const of = new Uint32Array(data.nodes); // a trie's node -> ours
+    const of = new Uint32Array(data.nodes);  // a trie's node -> ours
     const numbers = new report.PairNumbers(data.nodes);
     this.place = new Int32Array(data.nodes + 2);
     this.parent = new Uint32Array(data.nodes + 2);
@@ -79,7 +81,7 @@ report.Tree = class {
   }
 
   link() {
-    this.first = new Uint32Array(this.size); // 0: none
+    this.first = new Uint32Array(this.size);  // 0: none
     this.next = new Uint32Array(this.size);
     for (let node = this.size - 1; node > 0; --node) {
       this.next[node] = this.first[this.parent[node]];
@@ -104,12 +106,13 @@ report.Tree = class {
   }
 };
 
-report.noPlace = -1; // of the root
-report.othersPlace = -2; // of stacks that a checkpoint does not name
+report.noPlace = -1;      // of the root
+report.othersPlace = -2;  // of stacks that a checkpoint does not name
 
 report.frameName = (data, place) => {
   if (place === report.noPlace) return "all";
-  return place === report.othersPlace ? "[stacks that the checkpoint does not name]" : report.placeName(data, place);
+  return place === report.othersPlace ? "[stacks that the checkpoint does not name]" :
+                                        report.placeName(data, place);
 };
 
 // The places from the outermost in, without the root: what a zoom is remembered by.

@@ -14,7 +14,8 @@ report.modes = {
   never_freed: {
     bytes: (data) => data.row_live_bytes,
     count: (data) => data.row_live_count,
-    counts: (data, row) => data.row_live_count[row] > 0 && data.row_live_count[row] >= data.row_total_count[row],
+    counts: (data, row) =>
+        data.row_live_count[row] > 0 && data.row_live_count[row] >= data.row_total_count[row],
   },
   total: {
     bytes: (data) => data.row_total_bytes,
@@ -22,8 +23,11 @@ report.modes = {
   },
   // Freed before the thread's next allocation.
   temporary: {
-    bytes: (data) => data.row_temporary_count.map((count, row) =>
-      (data.row_total_count[row] > 0 ? (data.row_total_bytes[row] / data.row_total_count[row]) * count : 0)),
+    bytes: (data) => data.row_temporary_count.map(
+        (count, row) =>
+            (data.row_total_count[row] > 0 ?
+                 (data.row_total_bytes[row] / data.row_total_count[row]) * count :
+                 0)),
     count: (data) => data.row_temporary_count,
   },
 };
@@ -31,7 +35,8 @@ report.modes = {
 // Why a mode has nothing to show; null where it has.
 report.whyNot = (data, mode) => {
   if (mode === "temporary" && data.meta.mode !== "exact") return "needs a recording in exact mode";
-  if (mode.startsWith("window_") && data.checkpoints === 0) return "the recording has no checkpoints";
+  if (mode.startsWith("window_") && data.checkpoints === 0)
+    return "the recording has no checkpoints";
   return null;
 };
 
@@ -45,7 +50,8 @@ report.modeNames = (data, state) => {
     ["temporary", "Temporary allocations"],
   ];
   if (report.windowOf(state)) {
-    names.push(["window_end", "Held when the window ends"], ["window_growth", "Grown in the window"]);
+    names.push(
+        ["window_end", "Held when the window ends"], ["window_growth", "Grown in the window"]);
   }
   return names.map(([mode, name]) => [mode, name, report.whyNot(data, mode)]);
 };
@@ -71,7 +77,8 @@ report.chosenRows = (data, state) => {
   for (let row = 0; row < data.rows; ++row) {
     // Spaces that lie inside of others would be counted twice.
     chosen[row] = state.space !== "" || data.spaces[data.row_space[row]]?.adds_up ? 1 : 0;
-    for (const [column, value] of same) if (column[row] !== value) chosen[row] = 0;
+    for (const [column, value] of same)
+      if (column[row] !== value) chosen[row] = 0;
   }
   return chosen;
 };
@@ -82,7 +89,8 @@ report.checkpointAt = (data, ms) => d3.bisectRight(data.c_time, ms) - 1;
 const checkpointBytes = (data, checkpoint) => {
   const bytes = new Float64Array(data.rows);
   if (checkpoint < 0) return bytes;
-  for (let i = data.c_first[checkpoint]; i < data.c_first[checkpoint + 1]; ++i) bytes[data.c_row[i]] = data.c_bytes[i];
+  for (let i = data.c_first[checkpoint]; i < data.c_first[checkpoint + 1]; ++i)
+    bytes[data.c_row[i]] = data.c_bytes[i];
   return bytes;
 };
 
@@ -105,9 +113,12 @@ report.weights = (data, state) => {
     const last = report.checkpointAt(data, window[1]);
     const first = growth ? report.checkpointAt(data, window[0]) : -1;
     const before = checkpointBytes(data, first);
-    const bytes = keep(checkpointBytes(data, last).map((value, row) => Math.max(0, value - before[row])));
-    // Of whom the rest is nobody knows, so that it can be shown only where nothing but a space is asked for.
-    const whole = !growth && [state.group, state.label, state.process, state.device].every((value) => value === "");
+    const bytes =
+        keep(checkpointBytes(data, last).map((value, row) => Math.max(0, value - before[row])));
+    // Of whom the rest is nobody knows, so that it can be shown only where nothing but a space is
+    // asked for.
+    const whole = !growth &&
+        [state.group, state.label, state.process, state.device].every((value) => value === "");
     const named = bytes.reduce((sum, value) => sum + value, 0);
     return {
       bytes,
@@ -115,14 +126,17 @@ report.weights = (data, state) => {
       others: whole ? Math.max(0, checkpointTotal(data, last, state) - named) : 0,
     };
   }
-  const mode = report.modes[report.whyNot(data, state.mode) ? "live" : state.mode] ?? report.modes.live;
+  const mode =
+      report.modes[report.whyNot(data, state.mode) ? "live" : state.mode] ?? report.modes.live;
   if (mode.counts) {
-    for (let row = 0; row < data.rows; ++row) if (!mode.counts(data, row)) chosen[row] = 0;
+    for (let row = 0; row < data.rows; ++row)
+      if (!mode.counts(data, row)) chosen[row] = 0;
   }
-  return { bytes: keep(mode.bytes(data)), count: keep(mode.count(data)), others: 0 };
+  return {bytes: keep(mode.bytes(data)), count: keep(mode.count(data)), others: 0};
 };
 
-// Rows' figures summed at their stacks: {bytes, count, others} of each node of the recording's trie.
+// Rows' figures summed at their stacks: {bytes, count, others} of each node of the recording's
+// trie.
 report.nodeWeights = (data, weights) => {
   const bytes = new Float64Array(data.nodes);
   const count = new Float64Array(data.nodes);
@@ -130,5 +144,5 @@ report.nodeWeights = (data, weights) => {
     bytes[data.row_node[row]] += weights.bytes[row];
     count[data.row_node[row]] += weights.count[row];
   }
-  return { bytes, count, others: weights.others };
+  return {bytes, count, others: weights.others};
 };
