@@ -11,10 +11,13 @@ const leakTitle = (leaks) => {
   return leaks.detected ? "Memory grows where it should not." : "No leak was found.";
 };
 
-// The frame that says most: the innermost line of Python, else the innermost function with a name.
+// The frame that says most: the innermost line of the program's own, else of Python, else a
+// function.
 const leakWhere = (stack) => {
-  const frame =
-      stack.find((one) => one.kind === "python") ?? stack.find((one) => one.function) ?? stack[0];
+  const isOwn = (frame) => frame.kind === "python" &&
+      !/\/(site|dist)-packages\/|\/lib\/python3|^<frozen/.test(frame.file ?? "");
+  const frame = stack.find(isOwn) ?? stack.find((one) => one.kind === "python") ??
+      stack.find((one) => one.function) ?? stack[0];
   if (!frame) return "(no stack)";
   const where = frame.file ? `${report.baseName(frame.file)}${frame.line ? `:${frame.line}` : ""}` :
                                                                            report.baseName(frame.module ?? "");
