@@ -21,11 +21,6 @@ WORDS = {
         page: lambda bundle, _: [["--force", bundle]]  # writes a page, in place of an earlier one
         for page in ("report", "flamegraph", "table")
     },
-    "ls": lambda bundle: [[bundle.parent]],
-    "diff": lambda bundle: [[bundle, bundle]],
-    "export": lambda bundle: [["--format", name, bundle] for name in TEXT_FORMATS],
-    "redact": lambda bundle: [],  # writes a bundle, and tells where: test_redact.py
-    **{name: lambda bundle: [["--force", bundle]] for name in ("report", "flamegraph", "table")},
 }
 TEXT_FORMATS = ["folded", "speedscope", "json", "csv", "telemetry"]
 

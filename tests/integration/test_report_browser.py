@@ -18,7 +18,7 @@ from report_data import MIB
 
 CHROMIUM = Path("/usr/bin/chromium")
 # Headless and under load, beside other tests: no wait is an assertion of speed but those in test_100000_stacks.
-PATIENCE_MS = 30_000
+PATIENCE_MS = 60_000
 VIEWS = {
     "overview": "What killed it",
     "timeline": "Timeline",

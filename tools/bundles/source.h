@@ -33,9 +33,9 @@ struct Source {
   bundle::Verdict verdict() const;
 };
 
-// `argument`: a bundle's directory, a recording, the number of a running process that is recorded, a
-// memory snapshot of PyTorch, or empty: the newest bundle of the dump directory, after recordings of
-// dead processes there were made bundles. `cache`: see Places. Throws Error.
+// `argument`: a bundle's directory, a recording, the number of a running process that is recorded,
+// a memory snapshot of PyTorch, or empty: the newest bundle of the dump directory, after recordings
+// of dead processes there were made bundles. `cache`: see Places. Throws Error.
 Source open_source(const std::string& argument,
                    std::shared_ptr<const CacheDirectory> cache = nullptr);
 

@@ -32,7 +32,6 @@ Json advice_json(const Source& source, const ReportRows& rows) {
 }
 
 // What other commands say of the same recording, as they print it.
-// Pages of their own that are made of the same recording.
 Json analyses_json(const Source& source) {
   constexpr std::size_t kMostLeaks = 100;
   return {{"leaks", LeakReport{source}.json(kMostLeaks)},
