@@ -362,6 +362,25 @@ def test_zoom_by_mouse_and_back(show):
     assert "zoom" not in address(page)
 
 
+def test_a_deep_zoom_is_in_sight(show):
+    made = report_data.small()
+    frames = [
+        made.place(f"level {i}", "/srv/deep.py", i, kind=report_data.PYTHON) for i in range(500)
+    ]
+    made.row(made.stack(frames), 900 * MIB)
+    page = show(made, "view=flame")
+    change(page, zoom=".".join(map(str, frames[:400])))
+    again = show(made, address(page))
+    settled(again)
+    for one in (page, again):
+        at = box_of(one, "level 399")
+        drawn = one.locator("div.flame").bounding_box()
+        assert drawn["y"] < at["y"] < drawn["y"] + drawn["height"]
+    page.get_by_role("button", name="Show all").click()
+    settled(page)
+    assert page.evaluate("report.views.flame.canvas.element.scrollTop") == 0
+
+
 def test_a_long_name_does_not_move_the_drawing(show):
     """Else another frame would be under the mouse as soon as one is described."""
     page = show(report_data.hostile(), "view=flame")

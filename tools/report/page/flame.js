@@ -207,6 +207,7 @@ report.views.flame = {
     if (names.includes("search") && this.search.value !== report.state.search)
       this.search.value = report.state.search;
     this.update(data);
+    if (names.includes("zoom")) this.canvas.reveal();
   },
   themed() {
     this.canvas?.theme();

@@ -38,9 +38,12 @@ report.FlameCanvas = class {
   resized() {
     const {clientWidth, clientHeight} = this.element;
     if (clientWidth === this.width && clientHeight === this.height) return;
+    const first = !this.width;
     this.width = clientWidth;
     this.height = clientHeight;
-    if (this.tree) this.show();
+    if (!this.tree) return;
+    this.show();
+    if (first) this.reveal();
   }
 
   // What to draw: a tree, "bytes" or "count", and matches of a search (of places; null: no search).
@@ -190,6 +193,15 @@ report.FlameCanvas = class {
     }
     const index = this.levels[depth]?.findIndex((box) => box.node === node) ?? -1;
     return index < 0 ? undefined : [depth, index];
+  }
+
+  // Brings the zoomed frame into the upper half, with a few of those around it.
+  reveal() {
+    const y = this.zoomLevel * this.rowHeight;
+    const {scrollTop} = this.element;
+    if (y >= scrollTop && y <= scrollTop + this.height / 2) return;
+    this.element.scrollTop = Math.max(0, y - 3 * this.rowHeight);
+    this.paint();
   }
 
   scrollTo(depth) {
