@@ -23,7 +23,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from holding import Held
 from memory_cgroup import MemoryCgroup
+from virtual_terminal import VirtualTerminal
 
 SOURCE = Path(__file__).resolve().parent.parent
 TIMEOUT_S = 60
@@ -239,6 +241,36 @@ def victim(build_dir):
         return str(path)
 
     return path_of
+
+
+@pytest.fixture
+def held(preload, victim):
+    """held() is the victim, recorded exactly, with its blocks in place."""
+
+    def start(script=None) -> Held:
+        script = script or victim("python/holds.py")
+        return Held(preload.start("python3", script, env={"OOMREC_MODE": "exact"}, stdin=-1))
+
+    return start
+
+
+@pytest.fixture
+def terminal(oomrec, build_dir):
+    """terminal("top", pid, columns=80, rows=24) is the command on a screen."""
+    opened = []
+
+    def start(*words, env=None, **options) -> VirtualTerminal:
+        environment = {**oomrec.environment, **(env or {})}
+        opened.append(
+            VirtualTerminal(
+                [build_dir / "oomrec", *words], environment, oomrec.directory, **options
+            )
+        )
+        return opened[-1]
+
+    yield start
+    for each in opened:
+        each.close()
 
 
 @pytest.fixture(scope="session")

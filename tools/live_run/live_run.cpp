@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 #include <poll.h>
+#include <sched.h>
 #include <sys/eventfd.h>
 #include <termios.h>
 #include <unistd.h>
@@ -9,9 +10,12 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
+#include <csignal>
 #include <optional>
+#include <semaphore>
 #include <thread>
 
+#include "tools/large_stack.h"
 #include "tools/live_run/pseudo_terminal.h"
 #include "tools/live_run/spool.h"
 #include "tools/live_run/text_pane.h"
@@ -52,20 +56,38 @@ bool is_readable(int descriptor) {
   return poll(&input, 1, 0) > 0 && (input.revents & POLLIN) != 0;
 }
 
-// Our terminal hands on every key as it is.
-class RawKeys {
+// Of all signals but those that a fault of our own raises, and a recording that is cut.
+class SignalsBlocked {
  public:
-  RawKeys() {
+  SignalsBlocked() {
+    sigset_t blocked;
+    sigfillset(&blocked);
+    for (const int fault : {SIGBUS, SIGSEGV, SIGILL, SIGFPE, SIGTRAP, SIGABRT})
+      sigdelset(&blocked, fault);
+    pthread_sigmask(SIG_SETMASK, &blocked, &before_);
+  }
+  ~SignalsBlocked() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+  SignalsBlocked(const SignalsBlocked&) = delete;
+  SignalsBlocked& operator=(const SignalsBlocked&) = delete;
+
+ private:
+  sigset_t before_;
+};
+
+// Our terminal hands on every byte as it is, both ways.
+class RawTerminal {
+ public:
+  RawTerminal() {
     known_ = tcgetattr(STDIN_FILENO, &before_) == 0;
     struct termios raw = before_;
     cfmakeraw(&raw);
     if (known_) tcsetattr(STDIN_FILENO, TCSADRAIN, &raw);
   }
-  ~RawKeys() {
+  ~RawTerminal() {
     if (known_) tcsetattr(STDIN_FILENO, TCSADRAIN, &before_);
   }
-  RawKeys(const RawKeys&) = delete;
-  RawKeys& operator=(const RawKeys&) = delete;
+  RawTerminal(const RawTerminal&) = delete;
+  RawTerminal& operator=(const RawTerminal&) = delete;
 
  private:
   struct termios before_ {};
@@ -76,8 +98,15 @@ class RawKeys {
 
 class LiveRun::View {
  public:
-  View() : stop_(eventfd(0, EFD_CLOEXEC)), terminal_({80, 24}) {}
+  View() : stop_(eventfd(0, EFD_CLOEXEC)), terminal_({80, 24}) {
+    const SignalsBlocked blocked;  // they are the other thread's, which passes them on
+    thread_ = std::thread{[this] {
+      begin_.acquire();
+      if (program_ != 0) on_large_stack([this] { run(); });
+    }};
+  }
   ~View() {
+    stop();
     if (stop_ >= 0) close(stop_);
   }
   View(const View&) = delete;
@@ -87,11 +116,12 @@ class LiveRun::View {
 
   void start(pid_t program) {
     program_ = program;
-    thread_ = std::thread{[this] { run(); }};
+    begin_.release();
   }
 
   void stop() {
     if (!thread_.joinable()) return;
+    if (program_ == 0) begin_.release();
     const std::uint64_t one = 1;
     [[maybe_unused]] const ssize_t written = write(stop_, &one, sizeof one);
     thread_.join();
@@ -99,11 +129,15 @@ class LiveRun::View {
 
  private:
   void run() noexcept {
+    // Looking for names closes descriptor 0 for a moment (symbolize/open_module.cpp), in which the
+    // other thread must not get that number for a file of its own.
+    unshare(CLONE_FILES);
     try {
       show();
     } catch (const std::exception& error) {
       remark(fmt::format("the live view ended: {}", error.what()));
     }
+    const RawTerminal raw;  // what its own terminal made of lines is made of them
     spool_.print_to(STDOUT_FILENO);
     if (spool_.lost_bytes() != 0) {
       remark(fmt::format("{} of the program's output found no room and are lost",
@@ -214,11 +248,7 @@ class LiveRun::View {
 
   // After the view: as if the program had our terminal itself.
   void pass_through() {
-    std::optional<RawKeys> raw;
-    if (!stopped_) {
-      raw.emplace();
-      terminal_.resize(terminal_size());
-    }
+    if (!stopped_) terminal_.resize(terminal_size());
     while (!stopped_) {
       const Ready ready = wait(-1);
       if (ready.output) write_all(STDOUT_FILENO, read_some(terminal_.descriptor()));
@@ -241,14 +271,14 @@ class LiveRun::View {
   pid_t program_ = 0;
   bool stopped_ = false, left_ = false;
   bool keys_to_program_ = false, keyboard_gone_ = false;
-  std::thread thread_;
+  std::binary_semaphore begin_{0};
+  std::thread thread_;  // there before the program is, which could not do without it
 };
 
 LiveRun::LiveRun() : view_(std::make_unique<View>()) {}
-LiveRun::~LiveRun() { ended(); }
+LiveRun::~LiveRun() = default;
 
 bool LiveRun::in_child() const { return view_->terminal().attach(); }
 void LiveRun::started(pid_t program) { view_->start(program); }
-void LiveRun::ended() noexcept { view_->stop(); }
 
 }  // namespace oomrec::tools

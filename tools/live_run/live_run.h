@@ -8,21 +8,20 @@
 
 #include <sys/types.h>
 
-#include <functional>
 #include <memory>
 
 namespace oomrec::tools {
 
 class LiveRun {
  public:
-  LiveRun();  // throws Error where no terminal can be made
-  ~LiveRun();
+  LiveRun();   // throws where no terminal or no thread can be made
+  ~LiveRun();  // the program has ended: so does the view; the terminal is as before, with the
+               // output
   LiveRun(const LiveRun&) = delete;
   LiveRun& operator=(const LiveRun&) = delete;
 
   bool in_child() const;        // before exec; false with errno
   void started(pid_t program);  // the view begins
-  void ended() noexcept;        // and ends; the terminal is as before, the output on it
 
  private:
   class View;

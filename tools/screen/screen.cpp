@@ -102,13 +102,15 @@ bool is_screen_possible() {
 
 Screen::Screen() : state_(std::make_unique<State>()) {
   terminal_speaks_utf8();  // ncurses looks at the character set, too
+  use_env(FALSE);          // LINES and COLUMNS stay when the size changes
+  use_tioctl(TRUE);
   state_->screen = newterm(nullptr, stdout, stdin);
   if (state_->screen == nullptr) {
     const char* const term = std::getenv("TERM");
     throw Error{Exit::bad_input,
                 fmt::format("nothing is known of a terminal called '{}'",
                             term != nullptr ? printable(term) : ""),
-                "Set TERM to one that is (TERM=xterm), or print once: --once"};
+                "Set TERM to one that is, such as xterm."};
   }
   set_term(state_->screen);
   raw();
@@ -139,6 +141,7 @@ void Screen::draw(const Picture& picture) {
   const Size size = terminal_size();
   if (size != state_->size) {
     resizeterm(static_cast<int>(size.rows), static_cast<int>(size.columns));
+    clearok(stdscr, TRUE);  // what a terminal keeps of its old picture is its own affair
     state_->size = size;
   }
   werase(stdscr);

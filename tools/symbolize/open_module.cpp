@@ -22,6 +22,23 @@ std::string identity_of(int file) {
                      status.st_mtim.tv_sec, status.st_mtim.tv_nsec);
 }
 
+// A module whose debug file was looked for beside its own way (sources_of) ends with close(0), in
+// libdw 0.188 at least: it has the file, and not its descriptor. What was there is put back.
+class KeepStandardInput {
+ public:
+  KeepStandardInput() : kept_(fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, STDERR_FILENO + 1)) {}
+  ~KeepStandardInput() {
+    if (kept_ < 0) return;
+    dup2(kept_, STDIN_FILENO);
+    close(kept_);
+  }
+  KeepStandardInput(const KeepStandardInput&) = delete;
+  KeepStandardInput& operator=(const KeepStandardInput&) = delete;
+
+ private:
+  int kept_;
+};
+
 }  // namespace
 
 OpenModule::OpenModule(const std::string& path) {
@@ -44,6 +61,7 @@ OpenModule::~OpenModule() {
 }
 
 std::string sources_of(const std::string& path) {
+  const KeepStandardInput keep;  // until the probe has ended
   // A module that was asked where its debug information is does not read it afterwards.
   OpenModule probe{path};
   if (probe.module == nullptr) return {};

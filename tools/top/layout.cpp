@@ -101,34 +101,64 @@ Line tabs_of(const Scene& scene) {
   return line;
 }
 
+// What a row says, in this order, where the screen is as wide.
+struct Column {
+  SortBy figure;
+  std::size_t width;
+  std::size_t from_columns;
+};
+constexpr Column kColumnsOfRows[] = {{SortBy::own, 11, 0},
+                                     {SortBy::total, 11, 55},
+                                     {SortBy::count, 12, 80},
+                                     {SortBy::growth, 13, 70}};
+
+Span cell(const Row& row, const Column& column) {
+  const auto right = [&](const std::string& text) {
+    return fmt::format("{:>{}}", text, column.width);
+  };
+  switch (column.figure) {
+    case SortBy::own:
+      return {right(size_text(row.own)), Colour::yellow};
+    case SortBy::total:
+      return {right(size_text(row.total))};
+    case SortBy::count:
+      return {right(count_text(row.count)), Colour::dim};
+    case SortBy::growth:
+      return {right(growth_text(row.growth)), row.growth > 0 ? Colour::red : Colour::green};
+  }
+  return {};
+}
+
 // The column that rows are sorted by is marked, so that no colour is needed.
-Line heading_of(const Scene& scene) {
+Line heading_of(const Scene& scene, std::size_t columns) {
   const auto name = [&](SortBy sort) {
     const std::string_view word = kSortNames[static_cast<std::size_t>(sort)];
     return fmt::format("{}{}", scene.choice.sort == sort ? "▾" : " ", word);
   };
   const bool estimated = scene.session.recording().estimated();
   std::string text;
-  for (const SortBy sort : {SortBy::own, SortBy::total, SortBy::count, SortBy::growth}) {
-    const std::string word = name(sort);
-    const std::size_t width = sort == SortBy::growth ? 13 : sort == SortBy::count ? 12 : 11;
-    text += std::string(width - columns_of(word), ' ') + word;
+  for (const Column& column : kColumnsOfRows) {
+    if (columns < column.from_columns) continue;
+    const std::string word = name(column.figure);
+    text += std::string(column.width - columns_of(word), ' ') + word;
   }
   text += fmt::format("  {}{}", kByNames[static_cast<std::size_t>(scene.choice.by)],
                       estimated ? "   (figures of rows are estimated)" : "");
   return Line{text, Colour::plain, true};
 }
 
-Line row_line(const Row& row, const Scene& scene, bool selected) {
+Line row_line(const Row& row, const Scene& scene, std::size_t columns) {
   Line line;
-  line.reversed = selected;
-  line.add(fmt::format("{:>11}", size_text(row.own)), Colour::yellow);
-  line.add(fmt::format("{:>11}", size_text(row.total)));
-  line.add(fmt::format("{:>12}", count_text(row.count)), Colour::dim);
-  line.add(fmt::format("{:>13}", growth_text(row.growth)),
-           row.growth > 0 ? Colour::red : Colour::green);
+  for (const Column& column : kColumnsOfRows)
+    if (columns >= column.from_columns) line.spans.push_back(cell(row, column));
   line.add("  " + row_text(row, scene.choice.by, scene.table));
   return line;
+}
+
+std::string_view state_of(const Scene& scene) {
+  if (scene.session.ended()) return "ended  ";
+  if (scene.session.recording().header().off_reason != 0) return "recorder off  ";
+  return scene.paused ? "paused  " : "";
 }
 
 }  // namespace
@@ -160,19 +190,18 @@ Line title_of(const LiveSession& session, std::size_t columns, std::string_view 
 Picture picture_of(const Scene& scene, Size size) {
   const LiveSession& session = scene.session;
   Picture picture;
-  picture.push_back(title_of(session, size.columns,
-                             session.ended() ? "ended  "
-                             : scene.paused  ? "paused  "
-                                             : ""));
+  picture.push_back(title_of(session, size.columns, state_of(scene)));
   picture.push_back(figures_of(session));
   add_devices(picture, session);
   add_chart(picture, scene, size);
   picture.push_back(tabs_of(scene));
-  picture.push_back(heading_of(scene));
+  picture.push_back(heading_of(scene, size.columns));
   const std::size_t end =
       std::min(scene.rows.rows.size(), scene.scroll + table_rows(session, size));
-  for (std::size_t i = scene.scroll; i < end; ++i)
-    picture.push_back(row_line(scene.rows.rows[i], scene, i == scene.selected));
+  for (std::size_t i = scene.scroll; i < end; ++i) {
+    picture.push_back(row_line(scene.rows.rows[i], scene, size.columns));
+    picture.back().reversed = i == scene.selected;
+  }
   if (scene.rows.rows.empty())
     picture.push_back(Line{" nothing that is held matches", Colour::dim});
   picture.resize(std::max<std::size_t>(size.rows, 1) - 1);
@@ -182,12 +211,12 @@ Picture picture_of(const Scene& scene, Size size) {
 
 Picture snapshot_of(const Scene& scene, std::size_t columns) {
   Picture picture;
-  picture.push_back(title_of(scene.session, columns, scene.session.ended() ? "ended  " : ""));
+  picture.push_back(title_of(scene.session, columns, state_of(scene)));
   picture.push_back(figures_of(scene.session));
   add_devices(picture, scene.session);
   picture.push_back(tabs_of(scene));
-  picture.push_back(heading_of(scene));
-  for (const Row& row : scene.rows.rows) picture.push_back(row_line(row, scene, false));
+  picture.push_back(heading_of(scene, columns));
+  for (const Row& row : scene.rows.rows) picture.push_back(row_line(row, scene, columns));
   return picture;
 }
 

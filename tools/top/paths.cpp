@@ -8,6 +8,7 @@ namespace oomrec::tools {
 namespace {
 
 constexpr PathId kUnknown = ~PathId{0};
+constexpr std::size_t kMostFrames = 4 * session::kMaxFrames;  // with functions inlined in them
 
 // The file of a place; of native code without one its module's.
 std::string file_name(const Place& place, const Places& places) {
@@ -59,7 +60,9 @@ PathId Paths::child(PathId parent, PlaceId place) {
   Entry entry{parent, place, tells ? place : outer, true, true};
   const std::uint32_t function = names_.function_of(place);
   const std::uint32_t file = names_.file_of(place);
-  for (PathId further = parent; further != 0; further = entries_[further].parent) {
+  std::size_t looked_at = 0;  // a forged stack has no end
+  for (PathId further = parent; further != 0 && looked_at++ < kMostFrames;
+       further = entries_[further].parent) {
     if (names_.function_of(entries_[further].place) == function)
       entry.outermost_of_function = false;
     if (names_.file_of(entries_[further].place) == file) entry.outermost_of_file = false;

@@ -14,13 +14,22 @@ constexpr std::size_t kMostCallers = 4;
 
 std::string_view base_name(std::string_view path) { return path.substr(path.rfind('/') + 1); }
 
+// Shorter than place_text(): a row has room for a name, and Enter shows the rest.
+std::string short_text(const Place& place, const Places& places) {
+  if (place.kind == Place::Kind::python && !place.function.empty())
+    return printable(fmt::format("{}:{} {}", base_name(place.file), place.line, place.function));
+  if (place.kind == Place::Kind::native && !place.function.empty())
+    return printable(place.function);
+  return place_text(place, places);
+}
+
 // A stack by what it is known by, and by those callers that tell something.
 std::string stack_row_text(PathId path, const Table& table) {
   const Paths& paths = table.paths();
   const Places& places = table.names().places();
   if (path == 0) return "[no stack was recorded]";
   const PlaceId subject = paths[path].subject;
-  std::string text = place_text(places[subject], places);
+  std::string text = short_text(places[subject], places);
   PathId at = path;
   while (at != 0 && paths[at].place != subject) at = paths[at].parent;
   const Telling least = std::min(telling_of(places[subject], places), Telling::python_line);
@@ -28,7 +37,7 @@ std::string stack_row_text(PathId path, const Table& table) {
   for (at = paths[at].parent; at != 0 && callers < kMostCallers; at = paths[at].parent) {
     const Place& place = places[paths[at].place];
     if (place.interpreter || telling_of(place, places) < least) continue;
-    text += " ← " + place_text(place, places);
+    text += " ← " + short_text(place, places);
     ++callers;
   }
   return text;

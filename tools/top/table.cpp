@@ -81,37 +81,42 @@ void Table::search_paths(const std::string& text) {
   }
 }
 
-std::vector<Row> Table::by_stack(const HoldersNow& holders) const {
-  std::vector<Row> rows(paths_->size());
+void Table::sum_by_stack(const HoldersNow& holders) {
+  all_.clear();
+  row_of_.assign(paths_->size(), 0);
   for (std::size_t i = 1; i < holders.rows().size(); ++i) {
     const HolderNow& holder = holders.rows()[i];
-    if (!is_counted(holder)) continue;
-    Row& row = rows[path_of_[i]];
+    if (!is_counted(holder) || (holder.live_count == 0 && holder.growth == 0)) continue;
+    const PathId path = path_of_[i];
+    std::uint32_t& number = row_of_[path];
+    if (number == 0) {
+      all_.push_back({path, path, 0, 0, 0, 0});
+      number = static_cast<std::uint32_t>(all_.size());
+    }
+    Row& row = all_[number - 1];
     add(row, holder);
-    row.key = row.path = path_of_[i];
     row.total = row.own;
   }
-  return rows;
 }
 
-std::vector<Row> Table::by_name(const HoldersNow& holders, By by) {
+void Table::sum_by_name(const HoldersNow& holders, By by) {
   const bool function = by == By::function;
   const auto key_of = [&](PlaceId place) {
     return function ? names_.function_of(place) : names_.file_of(place);
   };
   through_.assign(paths_->size(), 0);
   names_.function_of(static_cast<PlaceId>(places_.size() - 1));  // so that all are known
-  std::vector<Row> rows(function ? names_.functions() : names_.files());
-  std::vector<std::uint64_t> most(rows.size());
+  all_.assign(function ? names_.functions() : names_.files(), {});
+  std::vector<std::uint64_t> most(all_.size());
   for (std::size_t i = 1; i < holders.rows().size(); ++i) {
     const HolderNow& holder = holders.rows()[i];
     if (!is_counted(holder)) continue;
     const PathId path = path_of_[i];
     through_[path] += holder.live_bytes;
     const std::uint32_t key = key_of((*paths_)[path].subject);
-    add(rows[key], holder);
-    if (rows[key].path != 0 && holder.live_bytes <= most[key]) continue;
-    rows[key].path = path;
+    add(all_[key], holder);
+    if (all_[key].path != 0 && holder.live_bytes <= most[key]) continue;
+    all_[key].path = path;
     most[key] = holder.live_bytes;
   }
   for (auto path = static_cast<PathId>(through_.size() - 1); path > 0; --path) {
@@ -119,43 +124,44 @@ std::vector<Row> Table::by_name(const HoldersNow& holders, By by) {
     const Paths::Entry& entry = (*paths_)[path];
     through_[entry.parent] += through_[path];
     if (!(function ? entry.outermost_of_function : entry.outermost_of_file)) continue;
-    Row& row = rows[key_of(entry.place)];
+    Row& row = all_[key_of(entry.place)];
     row.total += through_[path];
     if (row.path == 0) row.path = path;
   }
-  rows[0].total = rows[0].own;  // stacks without a frame
-  for (std::uint32_t key = 0; key < rows.size(); ++key) rows[key].key = key;
-  return rows;
+  all_[0].total = all_[0].own;  // stacks without a frame
+  for (std::uint32_t key = 0; key < all_.size(); ++key) all_[key].key = key;
+}
+
+bool Table::is_left_out(const Row& row) const {
+  if (row.own == 0 && row.total == 0 && row.count == 0 && row.growth == 0) return true;
+  if (choice_.search.empty()) return false;
+  if (choice_.by == By::stack) return !path_matches_[row.path];
+  return choice_.by == By::function ? !place_matches_[names_.place_of_function(row.key)]
+                                    : !holds(names_.file(row.key), choice_.search);
 }
 
 Rows Table::rows(const HoldersNow& holders, const Choice& choice, std::size_t most) {
   choose(choice);
   name_paths(holders);
   search_paths(choice.search);
+  if (choice.by == By::stack)
+    sum_by_stack(holders);
+  else
+    sum_by_name(holders, choice.by);
   Rows result;
-  result.rows = choice.by == By::stack ? by_stack(holders) : by_name(holders, choice.by);
   for (const HolderNow& holder : holders.rows())
     if (is_counted(holder)) result.held += holder.live_bytes;
-
-  const auto is_left_out = [&](const Row& row) {
-    if (row.own == 0 && row.total == 0 && row.count == 0 && row.growth == 0) return true;
-    if (choice.search.empty()) return false;
-    if (choice.by == By::stack) return !path_matches_[row.path];
-    return choice.by == By::function ? !place_matches_[names_.place_of_function(row.key)]
-                                     : !holds(names_.file(row.key), choice.search);
-  };
-  std::erase_if(result.rows, is_left_out);
-  result.there = result.rows.size();
+  std::erase_if(all_, [this](const Row& row) { return is_left_out(row); });
+  result.there = all_.size();
   const auto larger = [&](const Row& a, const Row& b) {
     const double of_a = figure(a, choice.sort);
     const double of_b = figure(b, choice.sort);
     if (of_a != of_b) return of_a > of_b;
     return a.total != b.total ? a.total > b.total : a.key < b.key;
   };
-  const auto end =
-      result.rows.begin() + static_cast<std::ptrdiff_t>(std::min(most, result.rows.size()));
-  std::partial_sort(result.rows.begin(), end, result.rows.end(), larger);
-  result.rows.erase(end, result.rows.end());
+  const auto end = all_.begin() + static_cast<std::ptrdiff_t>(std::min(most, all_.size()));
+  std::partial_sort(all_.begin(), end, all_.end(), larger);
+  result.rows.assign(all_.begin(), end);
   return result;
 }
 

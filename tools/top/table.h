@@ -61,8 +61,9 @@ class Table {
   void name_paths(const HoldersNow& holders);
   void search_paths(const std::string& text);
   bool matches(const Place& place) const;
-  std::vector<Row> by_stack(const HoldersNow& holders) const;
-  std::vector<Row> by_name(const HoldersNow& holders, By by);
+  void sum_by_stack(const HoldersNow& holders);
+  void sum_by_name(const HoldersNow& holders, By by);
+  bool is_left_out(const Row& row) const;
   bool is_counted(const HolderNow& holder) const;
 
   Stacks& stacks_;
@@ -72,6 +73,8 @@ class Table {
   std::unique_ptr<Paths> paths_;
   std::vector<PathId> path_of_;         // by holder
   std::vector<std::uint64_t> through_;  // held by path and by all further in
+  std::vector<std::uint32_t> row_of_;   // by path: 1 + its index in all_; 0: none
+  std::vector<Row> all_;                // in no order; kept, for it is large
   std::string searched_;
   std::vector<bool> place_matches_, path_matches_;
 };

@@ -63,57 +63,64 @@ struct Live {
   }
 };
 
+Choice choice(By by, SortBy sort = SortBy::own, Frames frames = Frames::merged) {
+  Choice chosen;
+  chosen.by = by;
+  chosen.sort = sort;
+  chosen.frames = frames;
+  return chosen;
+}
+
 using Texts = std::vector<std::string>;
 
 }  // namespace
 
 TEST_CASE("rows by stack, by function and by file") {
   Live live;
-  CHECK(live.rows({}) ==
-        Texts{"/app/load.py:2 load ← /app/load.py:2 load ← /app/train.py:1 main 3000",
-              "/app/train.py:4 keep ← /app/train.py:1 main 1000"});
-  CHECK(live.rows({By::function}) ==
+  CHECK(live.rows({}) == Texts{"load.py:2 load ← load.py:2 load ← train.py:1 main 3000",
+                               "train.py:4 keep ← train.py:1 main 1000"});
+  CHECK(live.rows(choice(By::function)) ==
         Texts{"load  load.py 3000", "keep  train.py 1000", "main  train.py 0", "ones  n.py 0"});
-  CHECK(live.rows({By::file}) ==
+  CHECK(live.rows(choice(By::file)) ==
         Texts{"/app/load.py 3000", "/app/train.py 1000", "/v/site-packages/numpy/n.py 0"});
 }
 
 TEST_CASE("a total counts a stack once, however often it runs through a function") {
   Live live;
   CHECK(
-      live.rows({By::function, SortBy::total}, &Row::total) ==
+      live.rows(choice(By::function, SortBy::total), &Row::total) ==
       Texts{"main  train.py 4000", "load  load.py 3000", "ones  n.py 3000", "keep  train.py 1000"});
-  CHECK(live.rows({By::file, SortBy::total}, &Row::total)[0] == "/app/train.py 4000");
+  CHECK(live.rows(choice(By::file, SortBy::total), &Row::total)[0] == "/app/train.py 4000");
 }
 
 TEST_CASE("what counts is chosen: a space, a search, frames") {
   Live live;
-  Choice choice{By::function};
-  choice.space = Space::torch;
-  CHECK(live.rows(choice) == Texts{"pin  train.py 700", "main  train.py 0"});
-  choice = {By::stack};
-  choice.search = "NUMPY";
-  CHECK(live.rows(choice).size() == 1);
-  CHECK(live.table->rows(live.holders, choice, 100).held == 4000);
-  choice = {By::file};
-  choice.search = "train";
-  CHECK(live.rows(choice) == Texts{"/app/train.py 1000"});
-  choice = {By::function, SortBy::own, Frames::native};
-  CHECK(live.rows(choice) == Texts{"[no stack was recorded] 4000"});
+  Choice chosen = choice(By::function);
+  chosen.space = Space::torch;
+  CHECK(live.rows(chosen) == Texts{"pin  train.py 700", "main  train.py 0"});
+  chosen = choice(By::stack);
+  chosen.search = "NUMPY";
+  CHECK(live.rows(chosen).size() == 1);
+  CHECK(live.table->rows(live.holders, chosen, 100).held == 4000);
+  chosen = choice(By::file);
+  chosen.search = "train";
+  CHECK(live.rows(chosen) == Texts{"/app/train.py 1000"});
+  chosen = choice(By::function, SortBy::own, Frames::native);
+  CHECK(live.rows(chosen) == Texts{"[no stack was recorded] 4000"});
 }
 
 TEST_CASE("a session that goes on: what is new, what grew, and how fast") {
   Live live;
-  live.rows({By::function});  // stacks have their names
+  live.rows(choice(By::function));  // stacks have their names
   live.image.session().holders.at(1).live_bytes = 3000 + 8'000'000;
   const std::uint64_t later = live.image.python("/app/late.py", "later", 6);
   live.image.holder(live.image.stack({live.main, later}), Space::heap, 500, 0, 500);
   live.look();
-  CHECK(live.rows({By::function}) == Texts{"load  load.py 8003000", "keep  train.py 1000",
-                                           "later  late.py 500", "main  train.py 0",
-                                           "ones  n.py 0"});
+  CHECK(live.rows(choice(By::function)) == Texts{"load  load.py 8003000", "keep  train.py 1000",
+                                                 "later  late.py 500", "main  train.py 0",
+                                                 "ones  n.py 0"});
   const auto growth = [&] {
-    return live.table->rows(live.holders, {By::function, SortBy::growth}, 1).rows[0].growth;
+    return live.table->rows(live.holders, choice(By::function, SortBy::growth), 1).rows[0].growth;
   };
   const double at_first = growth();
   CHECK(at_first > 1'000'000);

@@ -1,15 +1,12 @@
 """Holds known blocks by known functions, says "ready", and does what lines of its stdin ask for.
 
-"grow N": N MiB more; "say WORDS"; "exec": itself anew; "end N": exits with N. Argument: the name of
-a thread that holds 16 MiB of its own.
+"grow N": N MiB more; "exec": itself anew; "end N": exits with N. A thread holds 16 MiB of its own.
 """
 
-import ctypes
 import os
 import sys
 import threading
 
-PR_SET_NAME = 15
 held = []
 
 
@@ -25,21 +22,20 @@ def grow(mib):
     held.append(bytearray(mib << 20))
 
 
-def keep_in_thread(name, done):
-    ctypes.CDLL(None).prctl(PR_SET_NAME, name.encode("utf-8", "surrogateescape"), 0, 0, 0)
+def keep_in_thread(done):
     held.append(bytearray(16 << 20))
     done.set()
     threading.Event().wait()
 
 
-def start_thread(name):
+def start_thread():
     done = threading.Event()
-    threading.Thread(target=keep_in_thread, args=(name, done), daemon=True).start()
+    threading.Thread(target=keep_in_thread, args=(done,), daemon=True).start()
     done.wait()
 
 
 def main():
-    start_thread(sys.argv[1] if len(sys.argv) > 1 else "loader")
+    start_thread()
     keep_large()
     keep_small()
     print("ready", flush=True)
