@@ -39,8 +39,9 @@ def test_keys(terminal, held):
     top.type("3")
     top.wait_for("[files]", "/holds.py")
     top.type("2o/SMALL\r")
-    top.wait_until(lambda text: "keep_small" in text and "keep_large" not in text)
-    assert 'with "SMALL"' in top.text()
+    top.wait_until(
+        lambda text: 'with "SMALL"' in text and "keep_small" in text and "keep_large" not in text
+    )
     top.type("\x1b")
     top.wait_for("keep_large", "keep_small")
 
