@@ -5,10 +5,10 @@ import pty
 import subprocess
 
 
-def printed_on_terminal(command: list, env: dict) -> bytes:
+def printed_on_terminal(command: list, env: dict, cwd=None) -> bytes:
     """What a program prints when stdout is a terminal."""
     ours, theirs = pty.openpty()
-    process = subprocess.Popen(command, stdout=theirs, stderr=subprocess.DEVNULL, env=env)
+    process = subprocess.Popen(command, stdout=theirs, stderr=subprocess.DEVNULL, env=env, cwd=cwd)
     os.close(theirs)
     printed = b""
     while True:

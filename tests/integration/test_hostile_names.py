@@ -89,7 +89,8 @@ def test_no_name_is_obeyed_by_a_terminal(oomrec, build_dir, lines):
     for command, words in lines:
         line_end = "\r\n" if "csv" in words else "\n"  # RFC 4180
         assert_harmless(printed(oomrec, command, *words), line_end)
-        shown = printed_on_terminal([build_dir / "oomrec", command, *map(str, words)], environment)
+        line = [build_dir / "oomrec", command, *map(str, words)]
+        shown = printed_on_terminal(line, environment, oomrec.directory)
         assert_harmless(COLOUR.sub(b"", shown), "\r\n")
 
 
