@@ -81,6 +81,8 @@ def test_folded_is_what_show_shows(export, shown):
     largest = max(rows, key=rows.get)
     assert largest.split(";")[-1].startswith("make_batch (train.py:")
     assert ";train (train.py:" in largest
+    document = json.loads(export("json"))
+    assert len(largest.split(";")) == len(document["stacks"][document["holders"][0]["stack"]])
 
     counts = rows_of(export("folded", "--count"))
     assert sum(counts.values()) == held(shown[0], "count")
