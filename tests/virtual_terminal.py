@@ -20,6 +20,11 @@ import pytest
 WITHIN_S = 60
 
 
+def _as_in_a_shell() -> None:
+    fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+    signal.signal(signal.SIGINT, signal.SIG_DFL)  # a shell's background jobs ignore it
+
+
 class VirtualTerminal:
     """Runs a program in a session whose terminal this is."""
 
@@ -36,7 +41,7 @@ class VirtualTerminal:
             env={**env, "TERM": term},
             cwd=cwd,
             start_new_session=True,
-            preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),
+            preexec_fn=_as_in_a_shell,
             **{"stdout": theirs, "stderr": theirs, **options},
         )
         os.close(theirs)

@@ -167,8 +167,10 @@ bool Session::open_arena(InHook hook, int descriptor, u64 file_bytes, u64 budget
 void Session::describe_process(InHook hook, const Settings& settings) noexcept {
   Header& header = *header_;
   header.parent_pid = static_cast<i32>(call(SYS_getppid));
-  header.start_realtime_ns = system::realtime_ns();
-  header.start_monotonic_ns = system::monotonic_ns();
+  // No event, timed by the coarse clock, comes before the start.
+  header.start_monotonic_ns = system::coarse_ns();
+  header.start_realtime_ns =
+      system::realtime_ns() - (system::monotonic_ns() - header.start_monotonic_ns);
   copy_name(header.oomrec_version, OOMREC_VERSION);
   utsname names;
   if (call(SYS_uname, &names) == 0) copy_name(header.host, names.nodename);

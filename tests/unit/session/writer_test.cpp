@@ -138,6 +138,14 @@ TEST_CASE("a session describes its process") {
   append_nodes(*session, 100);  // what is mapped stays
 }
 
+TEST_CASE("no event comes before the session's start") {
+  const Scratch scratch;
+  for (int i = 0; i < 20; ++i) {
+    const auto start_ns = session_in(scratch.path())->view().header().start_monotonic_ns;
+    CHECK(start_ns <= system::coarse_ns());
+  }
+}
+
 TEST_CASE("strings of all lengths are kept, whole or cut at their bound") {
   const Scratch scratch;
   const auto session = session_in(scratch.path());
