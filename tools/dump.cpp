@@ -5,10 +5,10 @@
 
 #include "tools/analysis/recording.h"
 #include "tools/arguments.h"
-#include "tools/bundles/process_recording.h"
 #include "tools/bundles/writing.h"
 #include "tools/commands.h"
 #include "tools/json.h"
+#include "tools/live/processes.h"
 #include "tools/text.h"
 
 namespace oomrec::tools {
@@ -19,7 +19,7 @@ constexpr const char* kExamples =
     "  oomrec dump --reason \"before the second epoch\" 4711\n"
     "  oomrec dump --to /tmp/dumps $(pidof server)\n";
 
-std::int32_t pid_of(const std::string& word) {
+pid_t pid_of(const std::string& word) {
   if (const auto pid = pid_in(word)) return *pid;
   throw Error{
       Exit::bad_input,
@@ -46,7 +46,7 @@ int dump_command(const Words& words) {
   arguments.flag("--json", json, "print {\"schema_version\", \"bundle\"}");
   if (!arguments.parse(words)) return code(Exit::shown);
 
-  const Recording recording{session_of_process(pid_of(word))};
+  const Recording recording{recorded_process(pid_of(word)).recording->path()};
   if (directory.empty()) directory = recording.text(recording.header().dump_directory);
   directory = std::filesystem::absolute(directory).lexically_normal().string();
   bundle::Cause cause;

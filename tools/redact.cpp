@@ -2,7 +2,7 @@
 #include <fmt/format.h>
 
 #include "tools/arguments.h"
-#include "tools/bundles/source.h"
+#include "tools/bundles/options.h"
 #include "tools/commands.h"
 #include "tools/json.h"
 #include "tools/redact/bundle.h"
@@ -28,10 +28,7 @@ int redact_command(const Words& words) {
       kExamples};
   std::string bundle, directory;
   bool json = false;
-  arguments.positional(
-      "BUNDLE", bundle,
-      "a bundle's directory, or a recording; without it the newest in ./oom_dumps or "
-      "OOMREC_DUMP_DIR");
+  arguments.positional("BUNDLE", bundle, kReadable);
   arguments.option("-o", "DIR", directory, "the new bundle (NAME-redacted); it must not be there");
   arguments.flag("--json", json, "print JSON (docs/json.md)");
   if (!arguments.parse(words)) return code(Exit::shown);

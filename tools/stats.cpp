@@ -162,9 +162,12 @@ class Page {
     heading(title);
     columns(fmt::format("  {:>10}  {:>14}  {}", "allocated", "allocations", "function"));
     for (std::size_t i = 0; i < std::min(functions.size(), top_); ++i) {
-      const std::string place = place_text((*source_.places)[functions[i].place], *source_.places);
+      const Place& place = (*source_.places)[functions[i].place];
+      const std::string text = place_text(place, *source_.places);
       fmt::print("  {:>10}  {:>14}  {}\n", size_text(functions[i].bytes),
-                 count_text(functions[i].count), clip(place, kColumns - 30));
+                 count_text(functions[i].count),
+                 place.kind == Place::Kind::python ? clip_start(text, kColumns - 30)
+                                                   : clip(text, kColumns - 30));
     }
   }
 

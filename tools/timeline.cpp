@@ -5,10 +5,11 @@
 #include <algorithm>
 #include <filesystem>
 #include <memory>
+#include <optional>
 
 #include "tools/analysis/devices.h"
 #include "tools/arguments.h"
-#include "tools/bundles/source.h"
+#include "tools/bundles/options.h"
 #include "tools/commands.h"
 #include "tools/live/session.h"
 #include "tools/plot/timeline_chart.h"
@@ -106,9 +107,9 @@ struct Recorded {
 
 // Of a process that runs up to now; of a bundle or a recording up to its end.
 Recorded recorded(const std::string& named) {
-  const bool number = !named.empty() && named.find_first_not_of("0123456789") == named.npos;
-  if (number && !std::filesystem::exists(named)) {
-    const LiveSession session{find_live_process(named), nullptr};
+  const std::optional<pid_t> pid = pid_in(named);
+  if (pid && !std::filesystem::exists(named)) {
+    const LiveSession session{recorded_process(*pid), nullptr};
     return {session.process().recording, session.timeline()};
   }
   std::shared_ptr<const Recording> recording = open_source(named).recording;
@@ -119,7 +120,7 @@ Recorded recorded(const std::string& named) {
 }  // namespace
 
 int timeline_command(const Words& words) {
-  Arguments arguments{"timeline", "[OPTIONS] [BUNDLE|PID]",
+  Arguments arguments{"timeline", "[OPTIONS] [BUNDLE]",
                       "Memory over time: live bytes, RSS and the limits of the process, what it "
                       "held on each GPU, and when memory was refused.",
                       kExamples};
@@ -127,9 +128,7 @@ int timeline_command(const Words& words) {
   bool json = false;
   bool ascii = false;
   unsigned rows = kRows;
-  arguments.positional("BUNDLE|PID", named,
-                       "a bundle's directory, a recording, or a recorded process; without it the "
-                       "newest bundle in ./oom_dumps or OOMREC_DUMP_DIR");
+  arguments.positional("BUNDLE", named, kReadable);
   arguments.flag("--json", json, "print JSON (docs/commands/timeline.md)");
   arguments.option("--height", "ROWS", rows, fmt::format("rows of a chart ({})", kRows));
   arguments.flag("--ascii", ascii, "no braille: as where the character set is not UTF-8");

@@ -14,6 +14,7 @@
 #include "recorder/vocabulary.h"
 #include "tools/analysis/devices.h"
 #include "tools/bundles/source.h"
+#include "tools/leaks/growth.h"
 
 namespace oomrec::tools {
 
@@ -24,7 +25,7 @@ struct HeldBy {
   std::uint32_t holder = 0;   // that one's entry in `holders`
   Space space = Space::heap;  // likewise
   std::uint64_t bytes = 0, count = 0;
-  std::vector<std::uint64_t> bytes_over_time;  // at each checkpoint, the last now
+  std::optional<Growth> growth;  // where it is one of the leaks (leaks/detect.h)
 };
 
 struct AdviceFacts {

@@ -1,11 +1,9 @@
 #include <algorithm>
-#include <array>
 #include <unordered_map>
 
 #include "tools/advice/advice.h"
-#include "tools/analysis/checkpoints.h"
 #include "tools/analysis/statistics.h"
-#include "tools/analysis/timeline.h"
+#include "tools/leaks/detect.h"
 #include "tools/print/happened.h"
 #include "tools/print/stack.h"
 
@@ -38,7 +36,7 @@ std::vector<HolderFigures> largest_holders(const Recording& recording) {
   return holders;
 }
 
-// One for each subject, with the holders of each by entry.
+// What each subject holds.
 class Subjects {
  public:
   Subjects(const Source& source, const std::vector<HolderFigures>& holders) {
@@ -46,17 +44,15 @@ class Subjects {
     std::vector<StackId> stack_of;
     for (const HolderFigures& holder : holders) stack_of.push_back(stacks.of_node(holder.node));
     const std::vector<PlaceId> subjects = subjects_of(stacks, *source.places);
-    std::unordered_map<PlaceId, std::size_t> number_of;
     for (std::size_t i = 0; i < holders.size(); ++i) {
       const PlaceId subject = subjects[stack_of[i]];
-      const auto [at, is_new] = number_of.try_emplace(subject, held_.size());
+      const auto [at, is_new] = number_of_.try_emplace(subject, held_.size());
       if (is_new)
         held_.push_back(first_of(subject, holders[i], stacks.places(stack_of[i]), *source.places));
       held_[at->second].bytes += holders[i].live_bytes;
       held_[at->second].count += holders[i].live_count;
-      number_of_holder_[holders[i].entry] = at->second;
     }
-    add_times(*source.recording);
+    add_growth(leaks_of(*source.recording, stacks, *source.places));
   }
 
   std::vector<HeldBy> take() {
@@ -76,20 +72,18 @@ class Subjects {
     return held;
   }
 
-  void add_times(const Recording& recording) {
-    const std::vector<Checkpoint> checkpoints = checkpoints_of(recording);
-    for (HeldBy& held : held_) held.bytes_over_time.resize(checkpoints.size());
-    for (std::size_t at = 0; at < checkpoints.size(); ++at) {
-      for (const CheckpointRow& row : checkpoints[at].largest) {
-        const auto number = number_of_holder_.find(row.holder);
-        if (number != number_of_holder_.end())
-          held_[number->second].bytes_over_time[at] += row.live_bytes;
-      }
+  // Of a subject that leaks into several spaces what grew most.
+  void add_growth(const Leaks& leaks) {
+    for (const Leak& leak : leaks.leaks) {
+      const auto at = number_of_.find(leak.subject);
+      if (at == number_of_.end()) continue;
+      std::optional<Growth>& growth = held_[at->second].growth;
+      if (!growth || growth->bytes < leak.growth.bytes) growth = leak.growth;
     }
   }
 
   std::vector<HeldBy> held_;
-  std::unordered_map<std::uint32_t, std::size_t> number_of_holder_;
+  std::unordered_map<PlaceId, std::size_t> number_of_;  // by subject
 };
 
 std::size_t threads_of(const Recording& recording) {

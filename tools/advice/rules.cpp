@@ -2,9 +2,9 @@
 
 #include <algorithm>
 #include <array>
-#include <numeric>
 
 #include "tools/advice/advice.h"
+#include "tools/print/duration.h"
 #include "tools/text.h"
 
 namespace oomrec::tools {
@@ -47,25 +47,11 @@ std::string says(const HeldBy& held) {
                      plural(held.count, "block", "blocks"));
 }
 
-// Larger in every quarter of the time than in the one before, up to now: no warm-up, which levels
-// off, and no sawtooth.
-bool grows(const HeldBy& held) {
-  constexpr std::size_t kQuarters = 4;
-  constexpr std::size_t kLeast = 8;
-  constexpr double kLeastGrowth = 1.1;
-  const std::vector<std::uint64_t>& bytes = held.bytes_over_time;
-  if (bytes.size() < kLeast) return false;
-  double before = 0;
-  for (std::size_t quarter = 0; quarter < kQuarters; ++quarter) {
-    const auto at = [&](std::size_t part) {
-      return bytes.begin() + static_cast<std::ptrdiff_t>(bytes.size() * part / kQuarters);
-    };
-    const auto begin = at(quarter), end = at(quarter + 1);
-    const double mean = std::accumulate(begin, end, 0.0) / static_cast<double>(end - begin);
-    if (quarter != 0 && mean < before * kLeastGrowth) return false;
-    before = mean;
-  }
-  return static_cast<double>(bytes.back()) >= before * 0.9;
+// And how it has come to that: "…, 412 MiB of it in the last 3 min".
+std::string grew(const HeldBy& held) {
+  return fmt::format("{}, {} of it in the last {} and none of that given back", says(held),
+                     size_text(static_cast<std::uint64_t>(held.growth->bytes)),
+                     duration_text(held.growth->window_seconds));
 }
 
 bool is_torch(const std::vector<Place>& stack) { return runs(stack, {"/torch/"}, {}); }
@@ -83,24 +69,24 @@ std::optional<Hint> request_above_limit(const AdviceFacts& facts) {
 
 std::optional<Hint> kept_graph(const AdviceFacts& facts) {
   const HeldBy* const held =
-      much_held(facts, [](const HeldBy& row) { return is_torch(row.stack) && grows(row); });
+      much_held(facts, [](const HeldBy& row) { return is_torch(row.stack) && row.growth; });
   if (held == nullptr) return {};
   return Hint{{},
-              fmt::format("{}, and more in every quarter of the run, allocated inside PyTorch: a "
-                          "tensor that is kept keeps its whole graph. Keep loss.item() or "
-                          "loss.detach() in lists, not the loss; keep no outputs across steps.",
-                          says(*held)),
+              fmt::format("{}, allocated inside PyTorch: a tensor that is kept keeps its whole "
+                          "graph. Keep loss.item() or loss.detach() in lists, not the loss; keep "
+                          "no outputs across steps.",
+                          grew(*held)),
               held->holder};
 }
 
 std::optional<Hint> growing(const AdviceFacts& facts) {
   const HeldBy* const held =
-      much_held(facts, [](const HeldBy& row) { return !is_torch(row.stack) && grows(row); });
+      much_held(facts, [](const HeldBy& row) { return !is_torch(row.stack) && row.growth; });
   if (held == nullptr) return {};
   return Hint{{},
-              fmt::format("{}, and more in every quarter of the run: look for a list, dictionary "
-                          "or closure that is given something in every step and never emptied.",
-                          says(*held)),
+              fmt::format("{}: look for a list, dictionary or closure that is given something in "
+                          "every step and never emptied.",
+                          grew(*held)),
               held->holder};
 }
 

@@ -5,9 +5,7 @@
 namespace oomrec::tools {
 
 void ReadOptions::add_to(Arguments& arguments) {
-  arguments.positional(
-      "BUNDLE", bundle,
-      "a bundle's directory; without it the newest in ./oom_dumps or OOMREC_DUMP_DIR");
+  arguments.positional("BUNDLE", bundle, kReadable);
   arguments.flag("--json", json, "print JSON (docs/json.md)");
   arguments.flag("--debuginfod", debuginfod,
                  "fetch missing debug information from the servers of DEBUGINFOD_URLS");

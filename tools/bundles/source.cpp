@@ -9,9 +9,9 @@
 #include "tools/bundles/family.h"
 #include "tools/bundles/orphans.h"
 #include "tools/bundles/outcome.h"
-#include "tools/bundles/process_recording.h"
 #include "tools/bundles/snapshot_source.h"
 #include "tools/error.h"
+#include "tools/live/processes.h"
 #include "tools/text.h"
 
 namespace oomrec::tools {
@@ -59,7 +59,8 @@ fs::path newest_bundle() {
 fs::path named(const std::string& argument) {
   std::error_code error;
   const auto pid = pid_in(argument);
-  return pid && !fs::exists(argument, error) ? session_of_process(*pid) : fs::path{argument};
+  return pid && !fs::exists(argument, error) ? recorded_process(*pid).recording->path()
+                                             : fs::path{argument};
 }
 
 }  // namespace

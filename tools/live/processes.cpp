@@ -31,25 +31,18 @@ struct Candidate {
 
 std::string_view base_name(std::string_view path) { return path.substr(path.rfind('/') + 1); }
 
-std::optional<pid_t> number_in(std::string_view word) {
-  pid_t pid = 0;
-  const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), pid);
-  const bool whole = error == std::errc{} && end == word.data() + word.size();
-  return whole && pid > 0 ? std::optional{pid} : std::nullopt;
-}
-
 // The process' number in its own pid namespace, which is the one its session knows.
 pid_t own_pid(pid_t pid) {
   std::ifstream status{fmt::format("/proc/{}/status", pid)};
   for (std::string line; std::getline(status, line);) {
     if (!line.starts_with("NSpid:")) continue;
-    return number_in(std::string_view{line}.substr(line.find_last_of("\t ") + 1)).value_or(pid);
+    return pid_in(std::string_view{line}.substr(line.find_last_of("\t ") + 1)).value_or(pid);
   }
   return pid;
 }
 
-// The session that the process has mapped. Its own file where it can still be reached by name, else
-// by the mapping, which needs more rights.
+// The session that the process has mapped. Its own file where it can still be reached by name, by
+// ours or by the process's (in a container), else by the mapping, which needs more rights.
 std::vector<fs::path> session_files(pid_t pid) {
   std::ifstream maps{fmt::format("/proc/{}/maps", pid)};
   std::vector<fs::path> files;
@@ -61,6 +54,7 @@ std::vector<fs::path> session_files(pid_t pid) {
     if (path.ends_with(kDeleted)) path.remove_suffix(kDeleted.size());
     if (!path.ends_with(session::kFileSuffix) || session::maker_of(base_name(path)).pid == 0)
       continue;
+    files.emplace_back(path);
     files.emplace_back(fmt::format("/proc/{}/root{}", pid, path));
     files.emplace_back(fmt::format("/proc/{}/map_files/{}", pid, line.substr(0, line.find(' '))));
     break;
@@ -73,7 +67,7 @@ std::vector<Candidate> candidates() {
   std::vector<Candidate> found;
   std::error_code error;
   for (fs::directory_iterator at{"/proc", error}, end; !error && at != end; at.increment(error)) {
-    const std::optional<pid_t> pid = number_in(at->path().filename().native());
+    const std::optional<pid_t> pid = pid_in(at->path().filename().native());
     struct stat status {};
     if (!pid || stat(at->path().c_str(), &status) != 0 || status.st_uid != geteuid()) continue;
     found.push_back({*pid, system::start_ticks(*pid)});
@@ -123,6 +117,13 @@ std::string LiveProcess::title() const {
   return printable(fmt::format("{}", fmt::join(recording->arguments(), " ")));
 }
 
+std::optional<pid_t> pid_in(std::string_view word) {
+  pid_t pid = 0;
+  const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), pid);
+  const bool whole = error == std::errc{} && end == word.data() + word.size();
+  return whole && pid > 0 ? std::optional{pid} : std::nullopt;
+}
+
 std::optional<LiveProcess> live_process(pid_t pid) {
   const std::uint64_t start_ticks = system::start_ticks(pid);
   if (start_ticks == 0) return std::nullopt;
@@ -141,6 +142,16 @@ std::optional<LiveProcess> live_process(pid_t pid) {
   return std::nullopt;
 }
 
+LiveProcess recorded_process(pid_t pid) {
+  if (auto process = live_process(pid)) return std::move(*process);
+  const bool there = system::start_ticks(pid) != 0;
+  throw Error{Exit::nothing_found,
+              there ? fmt::format("process {} is not recorded, or not by you", pid)
+                    : fmt::format("there is no process {}", pid),
+              there ? kHowToRecord
+                    : "`oomrec ls --all` lists the recordings, also those of dead processes."};
+}
+
 std::vector<LiveProcess> live_processes() {
   return processes([](pid_t) { return true; }, SIZE_MAX);
 }
@@ -151,14 +162,7 @@ LiveProcess find_live_process(const std::string& argument) {
     if (!found.empty()) return std::move(found.front());
     throw Error{Exit::nothing_found, "no process of yours is recorded now", kHowToRecord};
   }
-  if (const auto pid = number_in(argument)) {
-    if (auto process = live_process(*pid)) return std::move(*process);
-    const bool there = system::start_ticks(*pid) != 0;
-    throw Error{Exit::nothing_found,
-                there ? fmt::format("process {} is not recorded, or not by you", *pid)
-                      : fmt::format("there is no process {}", *pid),
-                there ? kHowToRecord : "`oomrec top` alone takes the youngest recorded process."};
-  }
+  if (const auto pid = pid_in(argument)) return recorded_process(*pid);
   auto found = processes([&](pid_t pid) { return is_called(pid, argument); }, SIZE_MAX);
   if (found.size() == 1) return std::move(found.front());
   if (found.empty()) {

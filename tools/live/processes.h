@@ -8,6 +8,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "tools/analysis/recording.h"
@@ -22,8 +23,15 @@ struct LiveProcess {
   std::string title() const;  // its command line, printable
 };
 
+// The number that `word` is; nothing where it is no process's number.
+std::optional<pid_t> pid_in(std::string_view word);
+
 // Nothing: it is not recorded, is no longer there, or may not be looked at.
 std::optional<LiveProcess> live_process(pid_t pid);
+
+// The same, but throws Error with nothing_found. Its recording's path() can be read as a file, for
+// who wants a copy that does not change.
+LiveProcess recorded_process(pid_t pid);
 
 // Recorded processes of this user, the youngest first.
 std::vector<LiveProcess> live_processes();

@@ -25,12 +25,6 @@ Place python(std::string file, std::string function) {
   return place;
 }
 
-std::vector<std::uint64_t> series(std::size_t count, std::uint64_t (*at)(std::size_t)) {
-  std::vector<std::uint64_t> values;
-  for (std::size_t i = 0; i < count; ++i) values.push_back(at(i));
-  return values;
-}
-
 // A training program at its limit, whose largest holder is level.
 AdviceFacts facts() {
   AdviceFacts facts;
@@ -40,7 +34,6 @@ AdviceFacts facts() {
   held.holder = 5;
   held.bytes = 600 * kMiB;
   held.count = 60;
-  held.bytes_over_time = series(40, [](std::size_t) { return 600 * kMiB; });
   facts.held = {held};
   facts.all_bytes = 1000 * kMiB;
   facts.request_bytes = 100 * kMiB;
@@ -61,7 +54,9 @@ struct Trial {
 };
 
 void grow(AdviceFacts& facts) {
-  facts.held[0].bytes_over_time = series(40, [](std::size_t i) { return (15 + i * 15) * kMiB; });
+  facts.held[0].growth = Growth{};
+  facts.held[0].growth->bytes = 580.0 * kMiB;
+  facts.held[0].growth->window_seconds = 60;
 }
 
 DeviceFigures device_with(std::uint64_t allocated, std::uint64_t reserved) {
@@ -88,9 +83,9 @@ const Trial kTrials[] = {
      },
      true},
     {"growing", grow,
-     [](AdviceFacts& f) {  // a cache that levels off
-       f.held[0].bytes_over_time =
-           series(40, [](std::size_t i) { return std::min<std::uint64_t>(i * 40, 600) * kMiB; });
+     [](AdviceFacts& f) {
+       grow(f);
+       f.held[0].bytes = 100 * kMiB;  // little
      },
      true},
     {"data_loader",
@@ -146,24 +141,6 @@ TEST_CASE("each rule fires where it should, and alone") {
   CHECK(rules_of(facts()).empty());
 }
 
-TEST_CASE("what warms up, swings or is seen too seldom does not grow") {
-  using Shape = std::uint64_t (*)(std::size_t);
-  const Shape shapes[] = {
-      [](std::size_t i) { return i < 3 ? kMiB : 600 * kMiB; },     // warm-up
-      [](std::size_t i) { return (100 + 50 * (i % 7)) * kMiB; },   // sawtooth
-      [](std::size_t i) { return (i < 30 ? 20 * i : 5) * kMiB; },  // given back
-      [](std::size_t i) { return (600 - 10 * i) * kMiB; },         // shrinks
-  };
-  for (const Shape shape : shapes) {
-    AdviceFacts level = facts();
-    level.held[0].bytes_over_time = series(40, shape);
-    CHECK(rules_of(level).empty());
-  }
-  AdviceFacts seldom = facts();
-  seldom.held[0].bytes_over_time = series(7, [](std::size_t i) { return (i + 1) * 80 * kMiB; });
-  CHECK(rules_of(seldom).empty());
-}
-
 TEST_CASE("the facts of a recording: who holds, by its line, over time") {
   tests::ReadableImage image;
   image.open<session::Checkpoint>(session::TableId::checkpoints);
@@ -174,12 +151,17 @@ TEST_CASE("the facts of a recording: who holds, by its line, over time") {
   const std::uint32_t small = image.holder(image.stack({other, line}), Space::heap, 100 * kMiB, 2);
   const std::uint32_t large = image.holder(image.stack({line, torch}), Space::map, 700 * kMiB, 3);
   image.holder(image.stack({line}), Space::torch, 900 * kMiB, 1);  // inside of other spaces
-  std::uint32_t first = 0;
-  image.add<session::CheckpointRow>(session::TableId::checkpoint_rows, &first) = {small, 1000, 7};
-  image.add<session::CheckpointRow>(session::TableId::checkpoint_rows) = {large, 1000, 5};
-  auto& checkpoint = image.add<session::Checkpoint>(session::TableId::checkpoints);
-  checkpoint.time_ns = image.header().start_monotonic_ns + 1'000'000'000;
-  checkpoint.first_row = first, checkpoint.rows = 2;
+  for (std::uint64_t second = 1; second <= 12; ++second) {
+    std::uint32_t first = 0;
+    image.add<session::CheckpointRow>(session::TableId::checkpoint_rows, &first) = {
+        small, static_cast<std::uint32_t>(second * 1000), 100 * kMiB};
+    image.add<session::CheckpointRow>(session::TableId::checkpoint_rows) = {
+        large, static_cast<std::uint32_t>(second * 1000), second * 50 * kMiB};
+    auto& checkpoint = image.add<session::Checkpoint>(session::TableId::checkpoints);
+    checkpoint.time_ns = image.header().start_monotonic_ns + second * 1'000'000'000;
+    checkpoint.first_row = first, checkpoint.rows = 2;
+  }
+  image.header().last_tick_ns = image.header().start_monotonic_ns + 13'000'000'000;
 
   const AdviceFacts facts = advice_facts(image.source());
 
@@ -189,7 +171,9 @@ TEST_CASE("the facts of a recording: who holds, by its line, over time") {
   CHECK(facts.held[0].bytes == 800 * kMiB);
   CHECK(facts.held[0].count == 5);
   CHECK(facts.held[0].stack[0].function == "linear");
-  CHECK(facts.held[0].bytes_over_time == std::vector<std::uint64_t>{12, 800 * kMiB});
+  REQUIRE(facts.held[0].growth);
+  CHECK(facts.held[0].growth->bytes == doctest::Approx(650.0 * kMiB));
+  CHECK(!facts.held[1].growth);
   CHECK(facts.held[1].bytes == 640 * kMiB);
   CHECK(facts.all_bytes == 1440 * kMiB);
   CHECK(facts.request_bytes == 412 * kMiB);
