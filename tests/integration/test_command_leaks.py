@@ -140,15 +140,22 @@ def test_a_bundle_says_what_its_process_said(oomrec, leaking, tmp_path):
     assert of_bundle["processes"][0]["bundle"] == Path(bundle).name
 
 
+def without_offsets(value):
+    """A frame is a line: its offset is that of the first instruction met there."""
+    if isinstance(value, list):
+        return [without_offsets(member) for member in value]
+    if isinstance(value, dict):
+        return {key: without_offsets(row) for key, row in value.items() if key != "offset"}
+    return value
+
+
 def test_the_report_has_what_leaks_and_fragmentation_say(oomrec, leaking):
     bundle = oomrec.json("dump", leaking(100))["bundle"]
 
     report = Page(oomrec("report", "-o", "-", bundle).stdout).json
 
     told = oomrec.json("leaks", bundle)
-    assert report["leaks"]["detected"] and told["detected"]
-    for key in ("growth_bytes", "live_bytes", "suggestion"):
-        assert report["leaks"]["leaks"][0][key] == told["leaks"][0][key]
+    assert told["detected"] and without_offsets(report["leaks"]) == without_offsets(told)
     assert report["fragmentation"] == oomrec.json("fragmentation", bundle)
 
 
