@@ -4,6 +4,7 @@ import os
 import re
 import stat
 import subprocess
+import sys
 
 import pytest
 from report_page import Page
@@ -71,6 +72,48 @@ def test_the_figures_are_those_of_show_stats_and_tree(oomrec, bundle):
     assert (meta["pid"], meta["arguments"]) == (show["process"]["pid"], show["process"]["argv"])
     assert (meta["program"], meta["redacted"], meta["live"]) == ("leak.py", False, False)
     assert [row["rule"] for row in page.json["advice"]] == [row["rule"] for row in show["advice"]]
+
+
+FAMILY = """\
+import os, subprocess, sys
+kept = bytearray(50_000_000)
+if len(sys.argv) == 1:
+    worker = subprocess.Popen([sys.executable, "family.py", "worker"], stdin=subprocess.PIPE,
+                              stdout=subprocess.PIPE, text=True)
+    print(os.getpid(), worker.stdout.readline().strip(), flush=True)
+    sys.stdin.read()
+else:
+    more = bytearray(30_000_000)
+    print(os.getpid(), flush=True)
+    sys.stdin.read()
+"""
+
+
+def test_the_program_s_other_processes_are_in_it(oomrec, tmp_path):
+    """As their own bundles have them, under their number among the page's processes."""
+    (tmp_path / "family.py").write_text(FAMILY)
+    family = oomrec.start("run", "--quiet", "--", sys.executable, "family.py", stdin=-1)
+    parent, worker = map(int, family.stdout.readline().split())
+    of_worker = oomrec.json("dump", worker)["bundle"]
+    of_parent = oomrec.json("dump", parent)["bundle"]
+
+    page = page_of(oomrec, of_parent)
+
+    number_of = {row["pid"]: number for number, row in enumerate(page.json["processes"])}
+    held = dict.fromkeys(page["row_process"], 0)
+    for row, process in enumerate(page["row_process"]):
+        if page.json["spaces"][page["row_space"][row]]["adds_up"]:
+            held[process] += page["row_live_bytes"][row]
+    assert held == {
+        number_of[parent]: oomrec.json("tree", of_parent)["root"]["bytes"],
+        number_of[worker]: oomrec.json("tree", of_worker)["root"]["bytes"],
+    }
+    assert held[number_of[worker]] > 80_000_000 > held[number_of[parent]] > 50_000_000
+    largest = max(page.rows(), key=lambda row: row[1])
+    assert "<module>" in page.functions(largest[3])
+
+    redacted = page_of(oomrec, "--redact", of_parent)
+    assert set(redacted["row_process"]) == {number_of[parent]}
 
 
 def test_arrays_are_consistent(oomrec, bundle):

@@ -305,6 +305,24 @@ def test_filters(show):
     assert total_mib(page) == 750
 
 
+def test_other_processes_are_shown_when_they_are_chosen(show):
+    made = report_data.small()
+    made.json["processes"].append(
+        {**made.json["processes"][0], "pid": 4243, "relation": "child", "bundle": "worker"}
+    )
+    leaf = made.columns["row_node"][0]
+    made.row(leaf, 900 * report_data.MIB, process=1)
+    page = show(made, "view=flame")
+    assert total_mib(page) == 750
+    for wanted, mib in [("python3 4243", 900), ("all", 1650), ("python3 4242", 750)]:
+        choice(page, "Process").select_option(label=wanted)
+        settled(page)
+        assert total_mib(page) == mib, wanted
+
+    page = show(made)
+    assert "900" not in page.locator("#panel").inner_text()
+
+
 def test_frames(show):
     page = show(report_data.small(), "view=flame")
     choice(page, "Frames").select_option("python")
@@ -627,7 +645,7 @@ def test_hostile_names_stay_text(show):
     page = show(report_data.hostile())
     scripts = page.locator("script").count()
     for view in VIEWS:
-        change(page, view=view)
+        change(page, view=view, process="")
         for summary in page.locator("summary").all()[:40]:
             summary.click()
         for table in ["function", "line", "file", "module", "stack"] if view == "table" else []:

@@ -88,10 +88,11 @@ Source open_source(const std::string& argument, std::shared_ptr<const CacheDirec
   if (source.bundle.empty() && session::life_of(view) == session::Life::dead)
     source.ending =
         ending_of(view, with_word_of_parent({}, view.header(), {fs::absolute(path).parent_path()}));
+  source.cache = std::move(cache);
   source.places = std::make_unique<Places>(
       *source.recording,
       source.bundle.empty() ? StoredSymbols{} : StoredSymbols::load(source.bundle / "symbols.json"),
-      std::move(cache));
+      source.cache);
   return source;
 }
 

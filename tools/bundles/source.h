@@ -22,6 +22,7 @@ struct Source {
   std::unique_ptr<Places> places;
   std::unique_ptr<SourceLines> lines;  // nullptr: open_source() alone reads no program's files
   std::optional<Ending> ending;        // of a dead process whose recording is in no bundle
+  std::shared_ptr<const CacheDirectory> cache;  // as given to open_source()
   std::string imported;  // what else it was made of: "PyTorch's memory snapshot"; empty: nothing
 
   // From the metadata, or by the recording where there is none.

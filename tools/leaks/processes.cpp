@@ -4,7 +4,7 @@
 #include <array>
 #include <filesystem>
 
-#include "tools/error.h"
+#include "tools/bundles/other_processes.h"
 #include "tools/print/company.h"
 #include "tools/text.h"
 
@@ -12,8 +12,6 @@ namespace oomrec::tools {
 namespace {
 
 namespace fs = std::filesystem;
-
-constexpr std::size_t kMostProcesses = 64;
 
 std::string rank_in(const fs::path& bundle) {
   constexpr std::array<std::string_view, 3> kVariables = {"RANK", "OMPI_COMM_WORLD_RANK",
@@ -37,29 +35,17 @@ ProcessLeaks row_of(const Source& source, Leaks leaks) {
           source.bundle.filename().string(), std::move(leaks)};
 }
 
-// A name in a file of JSON: a directory beside the bundle, and nothing else.
-bool is_plain(const fs::path& name) {
-  return !name.empty() && name == name.filename() && name != ".." && name != ".";
-}
-
 }  // namespace
 
 std::vector<ProcessLeaks> process_leaks(const Source& source, const Leaks& own) {
   std::vector<ProcessLeaks> rows{row_of(source, own)};
   if (source.bundle.empty()) return rows;
   const Json company = company_of(source);
-  for (const Json& process : member(company, "processes")) {
-    const fs::path name = text_of(process, "bundle").value_or("");
-    if (!is_plain(name) || name == source.bundle.filename() || rows.size() == kMostProcesses)
-      continue;
-    try {
-      const Source other = open_source(source.bundle.parent_path() / name);
-      Stacks stacks{*other.recording, *other.places};
-      rows.push_back(row_of(other, leaks_of(*other.recording, stacks, *other.places)));
-    } catch (const Error&) {
-      continue;  // gone since, or damaged
-    }
-  }
+  for_each_other_process(
+      source, member(company, "processes"), [&](std::size_t, const Source& other) {
+        Stacks stacks{*other.recording, *other.places};
+        rows.push_back(row_of(other, leaks_of(*other.recording, stacks, *other.places)));
+      });
   std::stable_sort(rows.begin() + 1, rows.end(), [](const ProcessLeaks& a, const ProcessLeaks& b) {
     return a.leaks.bytes() > b.leaks.bytes();
   });

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "tools/advice/advice.h"
+#include "tools/bundles/other_processes.h"
 #include "tools/fragmentation/page.h"
 #include "tools/leaks/page.h"
 #include "tools/report/facts.h"
@@ -29,6 +30,16 @@ Json advice_json(const Source& source, const ReportRows& rows) {
         {{"rule", hint.rule}, {"text", hint.text}, {"row", row ? Json(*row) : Json(nullptr)}});
   }
   return list;
+}
+
+// As the bundles of the others have them: what they held when each was written.
+void add_other_processes(const Source& source, const Json& processes, StackTrie& trie,
+                         ReportRows& rows) {
+  for_each_other_process(source, processes, [&](std::size_t number, const Source& other) {
+    NamedStacks stacks{*other.recording, *other.places, trie};
+    rows.add_process(*other.recording, stacks, static_cast<std::uint16_t>(number));
+    trie.add_places(*other.places, nullptr);
+  });
 }
 
 // What other commands say of the same recording, as they print it.
@@ -58,17 +69,19 @@ std::string report_title(const Recording& recording) {
 std::string report_data(const Source& source) {
   Json json = report_facts(source);
   Container container;
-  TextTable texts;
-  NamedStacks stacks{*source.recording, *source.places};
-  const ReportRows rows{*source.recording, stacks, own_number(json["processes"])};
-  rows.add_to(container, source.recording->end_ns());
+  StackTrie trie;
+  NamedStacks stacks{*source.recording, *source.places, trie};
+  ReportRows rows{*source.recording, stacks, own_number(json["processes"])};
   add_over_time(*source.recording, stacks, rows, container, json);
-  stacks.add_to(container, texts, source.lines.get());
+  trie.add_places(*source.places, source.lines.get());
+  add_other_processes(source, json["processes"], trie, rows);
+  rows.add_to(container);
+  trie.add_to(container);
   json["advice"] = advice_json(source, rows);
   json.update(analyses_json(source));
-  json["groups"] = stacks.groups();
-  json["labels"] = stacks.labels();
-  json["strings"] = texts.texts();
+  json["groups"] = trie.groups();
+  json["labels"] = trie.labels();
+  json["strings"] = trie.texts();
   return container.deflated(std::move(json));
 }
 

@@ -10,7 +10,6 @@ namespace {
 using session::SpecialFrame;
 using session::TableId;
 
-// 0 once there are more than anybody can tell apart (a forged recording).
 std::uint16_t number_in(TextTable& table, std::string_view text) {
   const std::uint32_t id = table.id(text);
   return id <= std::numeric_limits<std::uint16_t>::max() ? static_cast<std::uint16_t>(id)
@@ -19,32 +18,60 @@ std::uint16_t number_in(TextTable& table, std::string_view text) {
 
 }  // namespace
 
-NamedStacks::NamedStacks(const Recording& recording, Places& places)
-    : recording_(recording),
-      places_(places),
-      of_node_(recording.view().count(TableId::nodes)),
-      known_(of_node_.size()) {
-  entries_.reserve(of_node_.size());
-  children_.reserve(of_node_.size());
-}
-
-std::uint32_t NamedStacks::child(std::uint32_t parent, PlaceId place) {
+std::uint32_t StackTrie::child(std::uint32_t parent, std::uint32_t place) {
   const std::uint64_t key = std::uint64_t{parent} << 32 | place;
-  const auto [at, is_new] = children_.try_emplace(key, static_cast<std::uint32_t>(entries_.size()));
-  if (is_new) entries_.push_back({parent, place});
+  const auto [at, is_new] = children_.try_emplace(key, static_cast<std::uint32_t>(parents_.size()));
+  if (is_new) {
+    parents_.push_back(parent);
+    node_places_.push_back(place);
+  }
   return at->second;
 }
+
+void StackTrie::add_places(const Places& places, SourceLines* lines) {
+  for (PlaceId id = 0; id < places.size(); ++id) {
+    const Place& place = places[id];
+    functions_.push_back(texts_.id(name_of_place(place, places)));
+    files_.push_back(texts_.id(place.file));
+    line_numbers_.push_back(place.line);
+    modules_.push_back(texts_.id(places.module_path(place)));
+    sources_.push_back(lines != nullptr ? texts_.id(lines->of(place)) : 0);
+    kinds_.push_back(kind_bits(id, places));
+  }
+}
+
+std::uint16_t StackTrie::group(std::string_view text) { return number_in(groups_, text); }
+std::uint16_t StackTrie::label(std::string_view text) { return number_in(labels_, text); }
+
+void StackTrie::add_to(Container& container) const {
+  container.add("node_parent", parents_);
+  container.add("node_place", node_places_);
+  container.add("place_function", functions_);
+  container.add("place_file", files_);
+  container.add("place_line", line_numbers_);
+  container.add("place_source", sources_);
+  container.add("place_module", modules_);
+  container.add("place_kind", kinds_);
+}
+
+NamedStacks::NamedStacks(const Recording& recording, Places& places, StackTrie& trie)
+    : recording_(recording),
+      places_(places),
+      trie_(trie),
+      first_place_(trie.place_count()),
+      of_node_(recording.view().count(TableId::nodes)),
+      known_(of_node_.size()) {}
 
 NamedStack NamedStacks::inside(NamedStack outer, std::uint64_t frame) {
   if (session::kind_of(frame) == session::FrameKind::special) {
     const std::string text = recording_.text(session::argument_of(frame));
     switch (session::special_of(frame)) {
       case SpecialFrame::thread_group:
-        outer.group = number_in(groups_, text);
+        outer.group = trie_.group(text);
         return outer;
       case SpecialFrame::context:
         outer.label =
-            number_in(labels_, outer.label == 0 ? text : labels()[outer.label] + " / " + text);
+            trie_.label(outer.label == 0 ? text : trie_.labels()[outer.label] + " / " + text);
         return outer;
       default:
         break;
@@ -52,7 +79,7 @@ NamedStack NamedStacks::inside(NamedStack outer, std::uint64_t frame) {
   }
   const std::vector<PlaceId>& frame_places = places_.of_frame(frame);
   for (auto place = frame_places.rbegin(); place != frame_places.rend(); ++place)
-    outer.node = child(outer.node, *place);
+    outer.node = trie_.child(outer.node, first_place_ + *place);
   return outer;
 }
 
@@ -77,40 +104,6 @@ NamedStack NamedStacks::of_node(std::uint32_t node) {
     known_[at->first] = true;
   }
   return stack;
-}
-
-std::vector<PlaceId> NamedStacks::places_of(std::uint32_t node) const {
-  std::vector<PlaceId> stack;
-  for (; node != 0; node = entries_[node].parent) stack.push_back(entries_[node].place);
-  return stack;
-}
-
-void NamedStacks::add_to(Container& container, TextTable& texts, SourceLines* lines) const {
-  std::vector<std::uint32_t> parents, node_places;
-  for (const Entry& entry : entries_) {
-    parents.push_back(entry.parent);
-    node_places.push_back(entry.place);
-  }
-  container.add("node_parent", parents);
-  container.add("node_place", node_places);
-
-  std::vector<std::uint32_t> functions, files, numbers, modules, sources;
-  std::vector<std::uint8_t> kinds;
-  for (PlaceId id = 0; id < places_.size(); ++id) {
-    const Place& place = places_[id];
-    functions.push_back(texts.id(name_of_place(place, places_)));
-    files.push_back(texts.id(place.file));
-    numbers.push_back(place.line);
-    modules.push_back(texts.id(places_.module_path(place)));
-    sources.push_back(lines != nullptr ? texts.id(lines->of(place)) : 0);
-    kinds.push_back(kind_bits(id, places_));
-  }
-  container.add("place_function", functions);
-  container.add("place_file", files);
-  container.add("place_line", numbers);
-  container.add("place_source", sources);
-  container.add("place_module", modules);
-  container.add("place_kind", kinds);
 }
 
 }  // namespace oomrec::tools

@@ -1,5 +1,5 @@
-// The stacks of a recording as a report has them: a trie of places, and apart from it the group of
-// threads and the program's own label that each belongs to.
+// Stacks as a report has them: a trie of places, and apart from it the group of threads and the
+// program's own label that each belongs to.
 //
 // In a recording both are the outermost nodes of a stack, so that they cost nothing per event; in a
 // report they are what to choose by, and stacks that differ in them alone are one in a picture.
@@ -25,38 +25,49 @@ struct NamedStack {
   std::uint16_t label = 0;  // labels inside of labels: "epoch 3 / step 12"; 0: none
 };
 
-class NamedStacks {
+// Of all recordings of a report.
+class StackTrie {
  public:
-  NamedStacks(const Recording& recording, Places& places);
+  std::uint32_t child(std::uint32_t parent, std::uint32_t place);
 
-  NamedStack of_node(std::uint32_t node);  // of the recording
+  // Places of recordings follow upon each other: a recording's begin at place_count(), and are
+  // added when all of its stacks are there. `lines`: of their source code; nullptr: none.
+  std::uint32_t place_count() const { return static_cast<std::uint32_t>(functions_.size()); }
+  void add_places(const Places& places, SourceLines* lines);
 
-  // Arrays of the nodes and of the places; their texts go to `texts`. `lines`: of the places'
-  // source code; nullptr: none.
-  void add_to(Container& container, TextTable& texts, SourceLines* lines) const;
-
-  // Of the trie. Parents have lower numbers.
-  std::size_t size() const { return entries_.size(); }
-  std::uint32_t parent(std::uint32_t node) const { return entries_[node].parent; }
-  PlaceId place(std::uint32_t node) const { return entries_[node].place; }
-  std::vector<PlaceId> places_of(std::uint32_t node) const;  // innermost first
+  // Numbers; 0 once there are more than anybody can tell apart (a forged recording).
+  std::uint16_t group(std::string_view text);
+  std::uint16_t label(std::string_view text);
 
   const std::vector<std::string>& groups() const { return groups_.texts(); }
   const std::vector<std::string>& labels() const { return labels_.texts(); }
+  const std::vector<std::string>& texts() const { return texts_.texts(); }
+
+  // Nodes, whose parents have lower numbers, and places.
+  void add_to(Container& container) const;
 
  private:
-  struct Entry {
-    std::uint32_t parent;
-    PlaceId place;
-  };
+  std::vector<std::uint32_t> parents_{0}, node_places_{0};
+  std::unordered_map<std::uint64_t, std::uint32_t> children_;  // by parent and place
+  TextTable groups_, labels_, texts_;
+  std::vector<std::uint32_t> functions_, files_, line_numbers_, modules_, sources_;
+  std::vector<std::uint8_t> kinds_;
+};
+
+// Of one of them.
+class NamedStacks {
+ public:
+  NamedStacks(const Recording& recording, Places& places, StackTrie& trie);
+
+  NamedStack of_node(std::uint32_t node);  // of the recording
+
+ private:
   NamedStack inside(NamedStack outer, std::uint64_t frame);
-  std::uint32_t child(std::uint32_t parent, PlaceId place);
 
   const Recording& recording_;
   Places& places_;
-  std::vector<Entry> entries_{{0, 0}};
-  std::unordered_map<std::uint64_t, std::uint32_t> children_;  // by parent and place
-  TextTable groups_, labels_;
+  StackTrie& trie_;
+  const std::uint32_t first_place_;
   std::vector<NamedStack> of_node_;
   std::vector<bool> known_;
   std::vector<std::pair<std::uint32_t, std::uint64_t>> unknown_;  // of_node's: nodes and frames

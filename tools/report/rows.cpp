@@ -43,10 +43,13 @@ void add_figures(HolderFigures& sum, const HolderFigures& part) {
 // What holders of devices' memory hold on each device.
 class OnDevices {
  public:
-  explicit OnDevices(const Recording& recording) {
+  // Devices are numbered by their labels among `labels`.
+  OnDevices(const Recording& recording, const std::vector<std::string>& labels) {
     const std::vector<DeviceFigures> devices = devices_of(recording, 0);
-    for (std::size_t i = 0; i < devices.size() && i < kMost; ++i) {
-      const auto number = static_cast<std::uint8_t>(i + 1);
+    for (std::size_t i = 0; i < devices.size(); ++i) {
+      const auto at = std::find(labels.begin(), labels.end(), devices[i].label);
+      const auto number =
+          static_cast<std::uint8_t>(at == labels.end() ? 0 : at - labels.begin() + 1);
       only_ = i == 0 ? number : std::uint8_t{0};
       for (const HolderFigures& part : holders_on(recording, devices[i].entry))
         parts_[part.entry].push_back({number, part});
@@ -69,7 +72,6 @@ class OnDevices {
   }
 
  private:
-  static constexpr std::size_t kMost = std::numeric_limits<std::uint8_t>::max();
   struct Part {
     std::uint8_t device;
     HolderFigures figures;
@@ -95,29 +97,61 @@ class OnDevices {
   std::uint8_t only_ = 0;  // the one device that there is; 0: there are more, or none
 };
 
+// Labels of a recording's devices, as many as a row can tell apart.
+std::vector<std::string> labels_of(const Recording& recording) {
+  std::vector<std::string> labels;
+  for (const DeviceFigures& device : devices_of(recording, 0)) labels.push_back(device.label);
+  labels.resize(std::min<std::size_t>(labels.size(), std::numeric_limits<std::uint8_t>::max()));
+  return labels;
+}
+
+double age_ms(const HolderFigures& figures, std::uint64_t end_ns) {
+  if (!figures.oldest_ns) return -1;
+  return *figures.oldest_ns < end_ns
+             ? static_cast<double>((end_ns - *figures.oldest_ns) / 1'000'000)
+             : 0;
+}
+
 }  // namespace
 
-ReportRows::ReportRows(const Recording& recording, NamedStacks& stacks, std::uint16_t process) {
+ReportRows::ReportRows(const Recording& recording, NamedStacks& stacks, std::uint16_t process)
+    : devices_(labels_of(recording)) {
+  add(recording, stacks, process, row_of_);
+}
+
+void ReportRows::add_process(const Recording& recording, NamedStacks& stacks,
+                             std::uint16_t process) {
+  std::vector<std::uint32_t> row_of;
+  add(recording, stacks, process, row_of);
+}
+
+void ReportRows::add(const Recording& recording, NamedStacks& stacks, std::uint16_t process,
+                     std::vector<std::uint32_t>& row_of) {
   std::unordered_map<Key, std::uint32_t, KeyHash> known;
-  const auto add = [&](const ReportRow& row) {
+  const std::size_t first = rows_.size();
+  const auto add_row = [&](const ReportRow& row) {
     const auto [at, is_new] =
         known.try_emplace(key_of(row), static_cast<std::uint32_t>(rows_.size()));
     if (is_new)
       rows_.push_back(row);
     else
       add_figures(rows_[at->second].figures, row.figures);
-    row_of_[row.figures.entry] = at->second + 1;
+    row_of[row.figures.entry] = at->second + 1;
   };
   std::vector<HolderFigures> holders = recording.holders();
   recording.add_ages(holders);
-  row_of_.resize(recording.view().count(session::TableId::holders));
-  const OnDevices on_devices{recording};
+  row_of.resize(recording.view().count(session::TableId::holders));
+  const OnDevices on_devices{recording, devices_};
   Progress progress{"naming stacks", holders.size()};
   for (const HolderFigures& holder : holders) {
     progress.step();
     if (holder.total_count == 0 && holder.live_count == 0) continue;
-    on_devices.for_each({stacks.of_node(holder.node), holder.space, 0, process, holder}, add);
+    on_devices.for_each({stacks.of_node(holder.node), holder.space, 0, process, -1, holder},
+                        add_row);
   }
+  const std::uint64_t end_ns = recording.end_ns();
+  for (std::size_t i = first; i < rows_.size(); ++i)
+    rows_[i].oldest_ms = age_ms(rows_[i].figures, end_ns);
 }
 
 std::optional<std::uint32_t> ReportRows::row_of(std::uint32_t holder) const {
@@ -125,7 +159,7 @@ std::optional<std::uint32_t> ReportRows::row_of(std::uint32_t holder) const {
   return row_of_[holder] - 1;
 }
 
-void ReportRows::add_to(Container& container, std::uint64_t end_ns) const {
+void ReportRows::add_to(Container& container) const {
   const auto column = [&](const char* name, auto value) {
     std::vector<decltype(value(rows_[0]))> values;
     values.reserve(rows_.size());
@@ -150,11 +184,7 @@ void ReportRows::add_to(Container& container, std::uint64_t end_ns) const {
   figure("row_total_bytes", &HolderFigures::total_bytes);
   figure("row_total_count", &HolderFigures::total_count);
   figure("row_temporary_count", &HolderFigures::temporary_count);
-  column("row_oldest_ms", [&](const ReportRow& row) {
-    const std::optional<std::uint64_t>& born_ns = row.figures.oldest_ns;
-    if (!born_ns) return -1.0;
-    return *born_ns < end_ns ? static_cast<double>((end_ns - *born_ns) / 1'000'000) : 0.0;
-  });
+  column("row_oldest_ms", [](const ReportRow& row) { return row.oldest_ms; });
 }
 
 }  // namespace oomrec::tools

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "tools/analysis/recording.h"
@@ -16,24 +17,30 @@ struct ReportRow {
   Space space = Space::heap;
   std::uint8_t device = 0;  // 0: none, or not known; else 1 + its place among devices_of()
   std::uint16_t process = 0;
+  double oldest_ms = -1;  // age of the oldest block at the recording's end; -1: not known
   HolderFigures figures;  // node, api and entry are those of the first of its holders
 };
 
 class ReportRows {
  public:
-  // `process`: number of the recorded one among the report's processes.
+  // `recording`: the report's own. `process`: its number among the report's processes.
   ReportRows(const Recording& recording, NamedStacks& stacks, std::uint16_t process);
 
-  const std::vector<ReportRow>& rows() const { return rows_; }
+  // Those of another process; devices are the own recording's, by their names.
+  void add_process(const Recording& recording, NamedStacks& stacks, std::uint16_t process);
 
-  // The row of an entry in `holders`, the one with its peak where it holds on several devices;
-  // nothing for one that never held anything.
+  // The row of an entry in the own recording's `holders`, the one with its peak where it holds on
+  // several devices; nothing for one that never held anything.
   std::optional<std::uint32_t> row_of(std::uint32_t holder) const;
 
-  // `end_ns`: of the recording, by its clock.
-  void add_to(Container& container, std::uint64_t end_ns) const;
+  void add_to(Container& container) const;
 
  private:
+  // row_of[holder]: 1 + its row.
+  void add(const Recording& recording, NamedStacks& stacks, std::uint16_t process,
+           std::vector<std::uint32_t>& row_of);
+
+  std::vector<std::string> devices_;  // labels
   std::vector<ReportRow> rows_;
   std::vector<std::uint32_t> row_of_;  // by holder: 1 + its row; 0: none
 };

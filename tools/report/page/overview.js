@@ -10,7 +10,9 @@ report.topHolders = (data, most) => {
   let sum = 0;
   for (let row = 0; row < data.rows; ++row) {
     const bytes = data.row_live_bytes[row];
-    if (!data.spaces[data.row_space[row]]?.adds_up || bytes === 0) continue;
+    if (!data.spaces[data.row_space[row]]?.adds_up || bytes === 0 ||
+        data.row_process[row] !== data.own_process)
+      continue;
     sum += bytes;
     rows.push({row, bytes, count: data.row_live_count[row]});
   }

@@ -89,18 +89,18 @@ report.placeKeys = (data, what) => {
   data.keys ??= {};
   if (data.keys[what]) return data.keys[what];
   const text = {
-    lines: (place) => place,
+    lines: (place) => `${text.functions(place)} ${data.place_line[place]}`,
     functions: (place) =>
         `${data.place_function[place]} ${data.place_file[place]} ${data.place_module[place]} ` +
         `${data.place_kind[place] & report.kind.mask} ${
             data.place_function[place] === 0 ? place : ""}`,
     file: (place) => data.place_file[place] || `m${data.place_module[place]}`,
     module: (place) => report.partOf(data, place),
-  }[what];
+  };
   const first = new Map();
   const keys = new Uint32Array(data.places);
   for (let place = 0; place < data.places; ++place) {
-    const key = text(place);
+    const key = text[what](place);
     if (!first.has(key)) first.set(key, place);
     keys[place] = first.get(key);
   }
