@@ -191,7 +191,8 @@ void let_go_inherited(InHook hook, Space space, std::uint64_t usable_bytes) noex
   if (released.weight == 0) let_go_inherited(hook, space, released.usable_bytes);
   if (thread == nullptr || (released.weight == 0 && !exact())) return;
   maybe_read_clock(hook, *thread);
-  tally(*thread, api, released.bytes, released.weight != 0 ? released.weight : 1, false);
+  if (!thread->reallocating)  // that is one call, and tallied with the new block
+    tally(*thread, api, released.bytes, released.weight != 0 ? released.weight : 1, false);
   append(*thread, EventKind::free, {space, api, released.address, released.bytes, 0, device}, 0);
 }
 

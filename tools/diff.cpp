@@ -17,6 +17,10 @@ constexpr const char* kExamples =
     "  oomrec diff --at peak --space heap A B\n"
     "  oomrec diff --fail-above 10M A B         exit 1 when it holds more by so much: for CI\n";
 
+constexpr const char* kCompared =
+    "a bundle's directory, a recording, the number of a recorded process or a memory snapshot of "
+    "PyTorch's";
+
 std::optional<Space> space_of(const std::string& word) {
   for (std::size_t i = 0; i < kSpaceCount; ++i)
     if (kSpaceNames[i] == word) return static_cast<Space>(i);
@@ -40,7 +44,7 @@ int diff_command(const Words& words) {
   FailAbove fail_above;
   std::vector<std::string> spaces{"all"};
   for (const std::string_view name : kSpaceNames) spaces.emplace_back(name);
-  options.add_to(arguments);
+  options.add_to(arguments, kCompared);
   arguments.positional("OTHER", other, "what it is compared with: the later one");
   arguments.choice("--at", "WHEN", style.at, {"end", "peak", "ever"},
                    "what was held last, when the space was largest, or all that was allocated");

@@ -35,7 +35,7 @@ void print_bundles(const std::vector<BundleSummary>& bundles, const Terminal& te
 }
 
 void print_sessions(const std::vector<Session>& sessions, const Terminal& terminal) {
-  fmt::print("\n{}\n", terminal.paint(Colour::bold, "recordings in no bundle"));
+  fmt::print("{}\n", terminal.paint(Colour::bold, "recordings"));
   for (const Session& session : sessions) {
     fmt::print("  {:<8} {:>8}  {}\n", session.alive ? "running" : "dead", session.pid,
                clip_start(printable(session.path.string()), kColumns - 21));
@@ -106,6 +106,7 @@ int ls_command(const Words& words) {
   }
   const Terminal terminal{STDOUT_FILENO};
   if (!bundles.empty()) print_bundles(bundles, terminal);
+  if (!bundles.empty() && !sessions.empty()) fmt::print("\n");
   if (!sessions.empty()) print_sessions(sessions, terminal);
   if (!bundles.empty() || !sessions.empty()) return code(Exit::shown);
   throw Error{Exit::nothing_found,

@@ -59,7 +59,8 @@ class Page {
 
   std::string when(std::uint64_t time_ns) const {
     const std::uint64_t start = recording_.header().start_monotonic_ns;
-    return fmt::format("{:>9}  {}", clock_text(time_ns > start ? time_ns - start : 0),
+    const std::uint64_t range_ns = recording_.end_ns() - start;
+    return fmt::format("{:>9}  {}", axis_text(time_ns > start ? time_ns - start : 0, range_ns),
                        time_text(recording_.realtime_of(time_ns)));
   }
 

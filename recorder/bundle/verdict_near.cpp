@@ -31,6 +31,8 @@ std::string_view measure_of(LimitKind kind) noexcept {
   }
 }
 
+constexpr std::uint32_t kOnePercent = 100;  // in hundredths, as Health has it
+
 void add_percent(Text& text, std::uint32_t hundredths) noexcept {
   text.number(hundredths / 100).add('.').number(hundredths % 100, 2).add(" %");
 }
@@ -123,10 +125,17 @@ void explain_pressure(Verdict& verdict, const session::View& view,
   Text summary{verdict.summary};
   const std::string_view program = base_name(view.string(view.header().executable));
   summary.add(program.empty() ? "the process" : program);
-  summary.add(
-      " waits for memory instead of working: everybody on the machine or in its cgroup did ");
-  add_percent(summary, health.pressure_full.load(std::memory_order_relaxed));
-  summary.add(" of the last 10 s");
+  summary.add(" is among those that wait for memory instead of working");
+  const std::uint32_t full = health.pressure_full.load(std::memory_order_relaxed);
+  const std::uint32_t some = health.pressure_some.load(std::memory_order_relaxed);
+  // The kernel speaks up at the first long wait: by then its average may still be next to nothing.
+  if (some >= kOnePercent) {
+    const bool everybody = full >= kOnePercent;
+    summary.add(everybody ? ": everybody" : ": somebody");
+    summary.add(" on the machine or in its cgroup did ");
+    add_percent(summary, everybody ? full : some);
+    summary.add(" of the last 10 s");
+  }
   add_pressure(verdict, health);
   add_line(verdict, [&](Text& text) {
     text.add("available on the machine: ");

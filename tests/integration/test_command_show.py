@@ -59,6 +59,16 @@ def test_the_contracts_hold(oomrec, bundle):
     assert listed["bundle"] == str(bundle) and listed["outcome"] == "exited 1"
 
 
+def test_the_newest_of_one_second_is_the_one_with_the_highest_number(oomrec, bundle):
+    """Bundles of devices and of the CPU share one count."""
+    older = bundle.with_name(bundle.name.replace("oom_cpu", "oom_cuda"))
+    newer = bundle.with_name(bundle.name[:-3] + "010")
+    shutil.copytree(bundle, older)
+    bundle.rename(newer)
+    assert oomrec.json("show")["bundle"] == str(newer)
+    assert [row["bundle"] for row in oomrec.json("ls")["bundles"]] == [str(newer), str(older)]
+
+
 def test_the_pages_fit_and_say_what_happened(oomrec, bundle):
     for command in (
         ["show"],

@@ -31,6 +31,16 @@ def test_totals_agree_with_mallinfo2(oomrec, preload, victim, mode):
     assert len(set(differences.values())) == 1 and differences["start"] in range(8192), differences
 
 
+def test_a_realloc_is_one_call(oomrec, preload, victim):
+    run = preload(victim("realloc_growth"), env={"OOMREC_MODE": "exact"})
+    told = oomrec.json("stats", run.only_bundle())["apis"]["realloc"]
+    asked_for, size = 0, 1 << 20
+    for _ in range(told["count"]):
+        size += size // 2
+        asked_for += size
+    assert told["count"] > 8 and told["bytes"] == asked_for
+
+
 def test_glibc_maps_what_it_would_have_mapped(plain, preload, victim):
     """Its threshold for mapping a block is as it was: freeing a mapped block would have raised it."""
     without, run = (

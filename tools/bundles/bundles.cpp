@@ -42,6 +42,12 @@ std::uint64_t bytes_of(const fs::path& bundle) {
   return bytes;
 }
 
+// Of a bundle in its directory, counted up: oom_cuda_20261122_142754_017.
+unsigned long number_in(const fs::path& bundle) {
+  const std::string name = bundle.filename();
+  return std::strtoul(name.c_str() + name.rfind('_') + 1, nullptr, 10);
+}
+
 }  // namespace
 
 std::vector<fs::path> dump_directories() {
@@ -110,9 +116,9 @@ std::vector<BundleSummary> bundles_in(const std::vector<fs::path>& directories) 
     }
   }
   std::sort(bundles.begin(), bundles.end(), [](const BundleSummary& a, const BundleSummary& b) {
-    // Within a second the number at the name's end decides.
-    return a.created_at_utc != b.created_at_utc ? a.created_at_utc > b.created_at_utc
-                                                : a.path > b.path;
+    if (a.created_at_utc != b.created_at_utc) return a.created_at_utc > b.created_at_utc;
+    const unsigned long number = number_in(a.path), other = number_in(b.path);
+    return number != other ? number > other : a.path > b.path;
   });
   return bundles;
 }

@@ -4,8 +4,8 @@
 
 namespace oomrec::tools {
 
-void ReadOptions::add_to(Arguments& arguments) {
-  arguments.positional("BUNDLE", bundle, kReadable);
+void ReadOptions::add_to(Arguments& arguments, const std::string& what) {
+  arguments.positional("BUNDLE", bundle, what);
   arguments.flag("--json", json, "print JSON (docs/json.md)");
   arguments.flag("--debuginfod", debuginfod,
                  "fetch missing debug information from the servers of DEBUGINFOD_URLS");

@@ -23,7 +23,7 @@ struct ReadOptions {
   std::string source_directory;
   bool no_cache = false;
 
-  void add_to(Arguments& arguments);
+  void add_to(Arguments& arguments, const std::string& what = kReadable);
 
   // What is to be read, by names that are found as these options say: open_source(). `named`: where
   // a command takes several.

@@ -96,6 +96,10 @@ Source open_source(const std::string& argument, std::shared_ptr<const CacheDirec
   return source;
 }
 
+bool Source::is_live() const {
+  return bundle.empty() && session::life_of(recording->view()) == session::Life::alive;
+}
+
 Trigger Source::trigger() const {
   if (const auto stored = trigger_in(metadata)) return *stored;
   if (!imported.empty()) return failure() != 0 ? Trigger::allocation_failed : Trigger::request;

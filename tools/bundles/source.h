@@ -25,6 +25,8 @@ struct Source {
   std::shared_ptr<const CacheDirectory> cache;  // as given to open_source()
   std::string imported;  // what else it was made of: "PyTorch's memory snapshot"; empty: nothing
 
+  bool is_live() const;  // a running process's recording
+
   // From the metadata, or by the recording where there is none.
   Trigger trigger() const;
   std::string outcome() const;

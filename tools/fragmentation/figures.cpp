@@ -1,5 +1,7 @@
 #include "tools/fragmentation/figures.h"
 
+#include "tools/live/processes.h"
+
 namespace oomrec::tools {
 namespace {
 
@@ -31,7 +33,8 @@ Fragmentation fragmentation_of(const Source& source) {
   const Recording& recording = *source.recording;
   Fragmentation figures;
   figures.rss_bytes = number_of(member(environment, "smaps_rollup"), "Rss")
-                          .value_or(recording.header().health.rss_bytes.load());
+                          .value_or(source.is_live() ? resident_bytes(recording.header().pid)
+                                                     : recording.header().health.rss_bytes.load());
   figures.heap = heap_of(source);
   figures.map = map_of(recording, environment);
   figures.devices = devices_of(recording, source.failure());

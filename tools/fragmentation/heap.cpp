@@ -72,7 +72,7 @@ std::optional<std::vector<HeapArea>> areas_of(const Source& source) {
   std::optional<std::vector<HeapArea>> areas;
   if (!source.bundle.empty())
     areas = stored_areas(member(read_json(source.bundle / "environment.json"), "heap"));
-  else if (session::life_of(view) == session::Life::alive)
+  else if (source.is_live())
     areas = areas_of_process(view.header().pid);
   if (areas) leave_out_mappings(*areas, view);
   return areas;

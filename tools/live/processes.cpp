@@ -152,6 +152,14 @@ LiveProcess recorded_process(pid_t pid) {
                     : "`oomrec ls --all` lists the recordings, also those of dead processes."};
 }
 
+std::uint64_t resident_bytes(pid_t pid) {
+  std::ifstream statm{fmt::format("/proc/{}/statm", pid)};
+  std::uint64_t pages = 0;
+  std::uint64_t resident = 0;
+  statm >> pages >> resident;
+  return statm ? resident * static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE)) : 0;
+}
+
 std::vector<LiveProcess> live_processes() {
   return processes([](pid_t) { return true; }, SIZE_MAX);
 }

@@ -23,6 +23,9 @@ struct LiveProcess {
   std::string title() const;  // its command line, printable
 };
 
+// What is resident of it; 0 where it is no longer there.
+std::uint64_t resident_bytes(pid_t pid);
+
 // The number that `word` is; nothing where it is no process's number.
 std::optional<pid_t> pid_in(std::string_view word);
 

@@ -14,14 +14,6 @@ namespace {
 
 constexpr std::size_t kMostMoments = 4096;  // from then on the older half is thinned
 
-std::uint64_t rss_bytes(pid_t pid) {
-  std::ifstream statm{fmt::format("/proc/{}/statm", pid)};
-  std::uint64_t pages = 0;
-  std::uint64_t resident = 0;
-  statm >> pages >> resident;
-  return statm ? resident * static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE)) : 0;
-}
-
 }  // namespace
 
 LiveSession::LiveSession(LiveProcess process, std::shared_ptr<const CacheDirectory> cache)
@@ -47,7 +39,7 @@ void LiveSession::add_moment() {
   Moment& moment = now.moments.back();
   if (!ended_) {
     moment.time_ns = system::monotonic_ns();
-    if (const std::uint64_t rss = rss_bytes(process_.pid)) moment.rss_bytes = rss;
+    if (const std::uint64_t rss = resident_bytes(process_.pid)) moment.rss_bytes = rss;
   }
   std::vector<Moment>& moments = timeline_.moments;
   if (moment.time_ns >= moments.back().time_ns) moments.push_back(std::move(moment));

@@ -116,9 +116,10 @@ class Drawing {
 };
 
 Line axis_of_time(const Chart& chart, std::size_t columns) {
-  const std::string last = clock_text(chart.end_ns - chart.begin_ns);
-  const std::string middle = clock_text((chart.end_ns - chart.begin_ns) / 2);
-  Line line{std::string(kAxisColumns, ' ') + "0:00", Colour::dim};
+  const std::uint64_t range_ns = chart.end_ns - chart.begin_ns;
+  const std::string last = axis_text(range_ns, range_ns);
+  const std::string middle = axis_text(range_ns / 2, range_ns);
+  Line line{std::string(kAxisColumns, ' ') + axis_text(0, range_ns), Colour::dim};
   if (columns > 30) {
     line.blanks_to(kAxisColumns + columns / 2 - middle.size() / 2).add(middle, Colour::dim);
   }
@@ -154,6 +155,12 @@ Line legend_of(const Chart& chart) {
   for (const ChartLimit& limit : chart.limits)
     line.add("┄┄", Colour::red).add(fmt::format(" {} {}   ", limit.name, size_text(limit.bytes)));
   return line;
+}
+
+std::string axis_text(std::uint64_t ns, std::uint64_t range_ns) {
+  constexpr std::uint64_t kShort = 10'000'000'000;
+  return range_ns < kShort ? fmt::format("{:.2f} s", static_cast<double>(ns) / 1e9)
+                           : clock_text(ns);
 }
 
 std::string clock_text(std::uint64_t ns) {

@@ -50,4 +50,7 @@ Line legend_of(const Chart&);
 // "0:07", "1:02:03": time since the beginning.
 std::string clock_text(std::uint64_t ns);
 
+// A time on an axis of that length: "0.35 s" on a short one.
+std::string axis_text(std::uint64_t ns, std::uint64_t range_ns);
+
 }  // namespace oomrec::tools

@@ -20,11 +20,6 @@ namespace {
 
 using session::TableId;
 
-bool is_live(const Source& source) {
-  return source.bundle.empty() &&
-         session::life_of(source.recording->view()) == session::Life::alive;
-}
-
 Json meta_json(const Source& source) {
   const Recording& recording = *source.recording;
   const session::Header& header = recording.header();
@@ -40,7 +35,7 @@ Json meta_json(const Source& source) {
   meta["mode"] = name_of(recording.mode_now());
   meta["estimated"] = recording.estimated();
   meta["redacted"] = is_redacted(source);
-  meta["live"] = is_live(source);
+  meta["live"] = source.is_live();
   meta["trigger"] = name_of(source.trigger());
   meta["outcome"] = source.outcome();
   meta["outcome_sentence"] = outcome_sentence(source.outcome());
@@ -51,7 +46,7 @@ Json meta_json(const Source& source) {
 
 // Of a process that lives and was refused nothing there is nothing to tell.
 Json verdict_member(const Source& source, const bundle::Verdict& verdict) {
-  if (is_live(source) && source.failure() == 0) return nullptr;
+  if (source.is_live() && source.failure() == 0) return nullptr;
   Json json = verdict_json(verdict);
   json["is_memory"] = bundle::tells_of_memory(name_of(verdict.code), name_of(source.trigger()));
   return json;

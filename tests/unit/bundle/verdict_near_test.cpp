@@ -78,16 +78,28 @@ TEST_CASE("pressure is told with the faults and the swap of the process") {
   health.swap_bytes = 300 * kMiB;
   const Verdict verdict = verdict_of(image.view(), Trigger::pressure, 0);
   CHECK(verdict.code == VerdictCode::memory_pressure);
-  CHECK(has(verdict.summary, "waits for memory instead of working"));
-  CHECK(has(verdict.summary, "45.07 % of the last 10 s"));
+  CHECK(has(verdict.summary, "wait for memory instead of working"));
+  CHECK(has(verdict.summary, "everybody on the machine or in its cgroup did 45.07 % of the"));
   CHECK(has(evidence_of(verdict), "swapped out 300.0 MiB; 12345 major faults"));
   CHECK(has(evidence_of(verdict), "some 60.50 %, full 45.07 %"));
+}
+
+TEST_CASE("pressure on some alone is told as theirs") {
+  SessionImage image;
+  session::Health& health = image.header().health;
+  health.pressure_some = 1250;
+  health.pressure_full = 3;
+  const Verdict verdict = verdict_of(image.view(), Trigger::pressure, 0);
+  CHECK(has(verdict.summary, "somebody on the machine or in its cgroup did 12.50 % of the"));
+  health.pressure_some = 3;
+  CHECK(!has(verdict_of(image.view(), Trigger::pressure, 0).summary, "%"));
 }
 
 TEST_CASE("what others see of the process goes before what it saw itself") {
   SessionImage image;
   image.header().health.pressure_full = 100;
   auto seen = std::make_unique<session::Health>();
+  seen->pressure_some = 3100;
   seen->pressure_full = 3000;
   Verdict verdict;
   explain(verdict, image.view(), Trigger::pressure, 0, {}, {}, nullptr, seen.get());

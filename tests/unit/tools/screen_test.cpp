@@ -153,6 +153,8 @@ TEST_CASE("a chart shows a rise, a peak between two columns, and the limit it co
     CHECK(legend_of(chart).text().find("RAM 97.7 KiB") != std::string::npos);
   }
   CHECK(clock_text(3723 * kSecond) == "1:02:03");
+  CHECK(axis_text(kSecond / 4, kSecond) == "0.25 s");
+  CHECK(axis_text(65 * kSecond, 70 * kSecond) == "1:05");
 }
 
 TEST_CASE("the pane shows what a progress bar leaves, and no commands") {
