@@ -47,7 +47,8 @@ __attribute__((weak)) void oomrec_context_push(const char* text);
 __attribute__((weak)) void oomrec_context_pop(void);
 
 /* Marks this moment on the time line, such as the end of an epoch. The first 256 bytes of `text`
- * are copied. There is room for 4,096 marks; the recording counts those beyond. */
+ * are copied. There is room for 4,096 marks. The recording counts those beyond, and
+ * those of a signal handler that interrupts the recorder. */
 __attribute__((weak)) void oomrec_mark(const char* text);
 
 #ifdef __cplusplus

@@ -37,12 +37,17 @@ void mark(InHook hook, std::string_view text) noexcept {
   if (full || !g_session.marks.append(hook, entry, [&](session::Mark& mark) noexcept {
         mark = {now, id, thread != nullptr ? thread->thread : 0};
       })) {
-    g_session.header().dropped_marks.fetch_add(1, std::memory_order_relaxed);
+    drop_mark();
     return;
   }
   if (thread == nullptr) return;
   read_clock(hook, *thread);
   append_event(*thread, EventKind::mark, Api::oomrec_mark, entry, 0, 0);
+}
+
+void drop_mark() noexcept {
+  if (phase() == Phase::active)
+    g_session.header().dropped_marks.fetch_add(1, std::memory_order_relaxed);
 }
 
 void set_limit(InHook, std::uint64_t bytes) noexcept {

@@ -136,6 +136,9 @@ bool dump(InHook, std::string_view reason) noexcept;
 // oomrec_mark(): the program says where in its work it is.
 void mark(InHook, std::string_view text) noexcept;
 
+// One that came in a signal handler while the recorder was at work: counted as dropped.
+void drop_mark() noexcept;
+
 void set_limit(InHook, std::uint64_t bytes) noexcept;
 void push_context(InHook, std::string_view text) noexcept;
 void pop_context(InHook) noexcept;

@@ -8,13 +8,15 @@
 
 namespace {
 
-// Runs `call` as the recorder; not at all in a signal handler that interrupted it.
+// Runs `call` as the recorder; not at all, and returns false, in a signal handler that interrupted
+// it.
 template <class Call>
-void as_recorder(Call call) noexcept {
+bool as_recorder(Call call) noexcept {
   const oomrec::HookScope scope;
-  if (!scope.outermost()) return;
+  if (!scope.outermost()) return false;
   const oomrec::KeepErrno keep;
   call(scope.in_hook());
+  return true;
 }
 
 std::string_view text_of(const char* text) noexcept {
@@ -37,7 +39,9 @@ OOMREC_EXPORT int oomrec_dump(const char* reason) {
 }
 
 OOMREC_EXPORT void oomrec_mark(const char* text) {
-  as_recorder([&](oomrec::InHook hook) { oomrec::recorder::mark(hook, text_of(text)); });
+  const bool done =
+      as_recorder([&](oomrec::InHook hook) { oomrec::recorder::mark(hook, text_of(text)); });
+  if (!done) oomrec::recorder::drop_mark();
 }
 
 OOMREC_EXPORT void oomrec_set_limit(uint64_t bytes) {

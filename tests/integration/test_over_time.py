@@ -25,6 +25,14 @@ def told(build_dir):
     return read
 
 
+def test_marks_of_signal_handlers_are_there_or_counted(preload, oomrec, victim):
+    run = preload(victim("marks_in_handlers"), env={"OOMREC_MODE": "exact"})
+    told = oomrec.json("timeline", run.only_bundle())
+    assert len(told["marks"]) + told["dropped_marks"] == int(run.stdout) >= 2000
+    assert told["dropped_marks"] > 0 and {mark["text"] for mark in told["marks"]} == {"tick"}
+    assert "more marks that could not be kept" in oomrec("timeline", run.only_bundle()).stdout
+
+
 def assert_true_to_marks(recording: dict) -> int:
     """Each checkpoint has what the marks around it say. Returns how many there are.
 

@@ -70,6 +70,7 @@ Json timeline_json(const Timeline& timeline, const Recording& recording) {
       {"start_timestamp", timestamp_of(recording.header().start_monotonic_ns, recording)},
       {"moments", moments},
       {"marks", marks},
+      {"dropped_marks", timeline.dropped_marks},
       {"refusals", refusals},
       {"limits", limits_json(timeline, recording)},
   };
