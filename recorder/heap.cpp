@@ -37,11 +37,12 @@ Share share_of(ThreadState& thread, std::uint64_t bytes) noexcept {
 }
 
 // Whether the thread has allocated nothing since this block: `last` is its latest, recorded
-// exactly. Said once, because the address may come to another thread next.
+// exactly. Said once, because the address may come to another thread next; and no longer once
+// blocks are sampled, as what it has allocated since is not known.
 bool is_temporary(std::uint64_t& last, std::uint64_t address) noexcept {
   if (last != address) return false;
   last = 0;
-  return true;
+  return exact();
 }
 
 // --- Small blocks, recorded exactly -------------------------------------------------------------

@@ -93,10 +93,10 @@ class Page {
     add_events(timeline_.marks, kMarkSign, "marks", Colour::plain,
                [](const TimeMark& mark) { return printable(mark.text); });
     if (timeline_.dropped_marks != 0) {
-      picture_.emplace_back(
-          fmt::format("  and {}", plural(timeline_.dropped_marks, "more mark that could not be kept",
-                                         "more marks that could not be kept")),
-          Colour::dim);
+      picture_.emplace_back(fmt::format("  and {}", plural(timeline_.dropped_marks,
+                                                           "more mark that could not be kept",
+                                                           "more marks that could not be kept")),
+                            Colour::dim);
     }
   }
 

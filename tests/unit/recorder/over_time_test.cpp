@@ -10,6 +10,7 @@
 
 #include "recorder/checkpoints.h"
 #include "recorder/process.h"
+#include "recorder/tick.h"
 #include "tests/unit/recorder/running.h"
 
 using namespace oomrec;
@@ -206,6 +207,16 @@ TEST_CASE("marks are kept in order, cut, and counted where they are too many") {
   for (std::uint32_t i = 0; i < session::kMarks; ++i) recorder::mark(kHook, "more");
   CHECK(g_session.marks.size() == 1 + session::kMarks);
   CHECK(g_session.header().dropped_marks == 2);
+}
+
+// From here on the mode is sampled.
+TEST_CASE("nothing is temporary once blocks are sampled: what came between is not known") {
+  need(Mode::exact);
+  t_stack = 208;
+  allocate(0x4000'0000'0000, 40);
+  recorder::fall_back_to_sampling();
+  release(0x4000'0000'0000, 40);
+  CHECK(temporary_of(208) == 0);
 }
 
 // What it costs is in docs/overhead.md; here it is measured, not judged.
