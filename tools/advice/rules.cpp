@@ -67,66 +67,50 @@ std::optional<Hint> request_above_limit(const AdviceFacts& facts) {
               {}};
 }
 
-std::optional<Hint> kept_graph(const AdviceFacts& facts) {
-  const HeldBy* const held =
-      much_held(facts, [](const HeldBy& row) { return is_torch(row.stack) && row.growth; });
+// A rule about who holds much: whom it looks for, and what it says behind how much they hold.
+struct HeldRule {
+  bool (*fits)(const HeldBy&);
+  std::string (*begins)(const HeldBy&);  // says() or grew()
+  std::string_view text;
+};
+
+template <const HeldRule& rule>
+std::optional<Hint> about_held(const AdviceFacts& facts) {
+  const HeldBy* const held = much_held(facts, rule.fits);
   if (held == nullptr) return {};
-  return Hint{{},
-              fmt::format("{}, allocated inside PyTorch: a tensor that is kept keeps its whole "
-                          "graph. Keep loss.item() or loss.detach() in lists, not the loss; keep "
-                          "no outputs across steps.",
-                          grew(*held)),
-              held->holder};
+  return Hint{{}, rule.begins(*held) + std::string{rule.text}, held->holder};
 }
 
-std::optional<Hint> growing(const AdviceFacts& facts) {
-  const HeldBy* const held =
-      much_held(facts, [](const HeldBy& row) { return !is_torch(row.stack) && row.growth; });
-  if (held == nullptr) return {};
-  return Hint{{},
-              fmt::format("{}: look for a list, dictionary or closure that is given something in "
-                          "every step and never emptied.",
-                          grew(*held)),
-              held->holder};
-}
+constexpr HeldRule kKeptGraph = {
+    [](const HeldBy& row) { return is_torch(row.stack) && row.growth; }, grew,
+    ", allocated inside PyTorch: a tensor that is kept keeps its whole graph. Keep loss.item() or "
+    "loss.detach() in lists, not the loss; keep no outputs across steps."};
 
-std::optional<Hint> cache(const AdviceFacts& facts) {
-  const HeldBy* const held = much_held(facts, [](const HeldBy& row) {
-    return has_any(row.subject, {"cache", "Cache", "memoize"}) ||
-           runs(row.stack, {"cachetools/", "joblib/memory"}, {"lru_cache", "memoize", "_cached"});
-  });
-  if (held == nullptr) return {};
-  return Hint{{},
-              fmt::format("{}, by its name for a cache: bound it (functools.lru_cache(maxsize=…), "
-                          "a size in bytes), or empty it between steps.",
-                          says(*held)),
-              held->holder};
-}
+constexpr HeldRule kGrowing = {
+    [](const HeldBy& row) { return !is_torch(row.stack) && row.growth; }, grew,
+    ": look for a list, dictionary or closure that is given something in every step and never "
+    "emptied."};
 
-std::optional<Hint> data_loader(const AdviceFacts& facts) {
-  const HeldBy* const held = much_held(
-      facts, [](const HeldBy& row) { return runs(row.stack, {"torch/utils/data/"}, {}); });
-  if (held == nullptr) return {};
-  return Hint{{},
-              fmt::format("{}, inside a DataLoader: it keeps num_workers × prefetch_factor "
-                          "batches ready, and each worker a copy of the dataset. Lower these, "
-                          "or let the dataset read from a file or an array that is mapped.",
-                          says(*held)),
-              held->holder};
-}
+constexpr HeldRule kDataLoader = {
+    [](const HeldBy& row) { return runs(row.stack, {"torch/utils/data/"}, {}); }, says,
+    ", inside a DataLoader: it keeps num_workers × prefetch_factor batches ready, and each worker "
+    "a copy of the dataset. Lower these, or let the dataset read from a file or an array that is "
+    "mapped."};
 
-std::optional<Hint> pinned_memory(const AdviceFacts& facts) {
-  const HeldBy* const held = much_held(facts, [](const HeldBy& row) {
-    return row.space == Space::cuda_host || row.space == Space::hip_host;
-  });
-  if (held == nullptr) return {};
-  return Hint{{},
-              fmt::format("{} of pinned host memory, which can never be swapped and which "
-                          "PyTorch keeps for reuse: pin only what is copied all the time "
-                          "(pin_memory=False elsewhere).",
-                          says(*held)),
-              held->holder};
-}
+constexpr HeldRule kPinnedMemory = {
+    [](const HeldBy& row) { return row.space == Space::cuda_host || row.space == Space::hip_host; },
+    says,
+    " of pinned host memory, which can never be swapped and which PyTorch keeps for reuse: pin "
+    "only what is copied all the time (pin_memory=False elsewhere)."};
+
+constexpr HeldRule kCache = {
+    [](const HeldBy& row) {
+      return has_any(row.subject, {"cache", "Cache", "memoize"}) ||
+             runs(row.stack, {"cachetools/", "joblib/memory"}, {"lru_cache", "memoize", "_cached"});
+    },
+    says,
+    ", by its name for a cache: bound it (functools.lru_cache(maxsize=…), a size in bytes), or "
+    "empty it between steps."};
 
 std::optional<Hint> device_fragmentation(const AdviceFacts& facts) {
   constexpr double kRatio = 0.3;
@@ -212,11 +196,11 @@ const std::vector<AdviceRule>& advice_rules() {
   static const std::vector<AdviceRule> rules = {
       {"request_above_limit", request_above_limit},
       {"shared_memory", shared_memory},
-      {"kept_graph", kept_graph},
-      {"growing", growing},
-      {"data_loader", data_loader},
-      {"pinned_memory", pinned_memory},
-      {"cache", cache},
+      {"kept_graph", about_held<kKeptGraph>},
+      {"growing", about_held<kGrowing>},
+      {"data_loader", about_held<kDataLoader>},
+      {"pinned_memory", about_held<kPinnedMemory>},
+      {"cache", about_held<kCache>},
       {"read_whole", read_whole},
       {"device_fragmentation", device_fragmentation},
       {"thread_arenas", thread_arenas},
