@@ -154,7 +154,11 @@ void Arguments::choice(const std::string& name, const std::string& type, std::st
 
 void Arguments::positional(const std::string& name, std::string& value, const std::string& help,
                            const std::vector<std::string>& suggested) {
-  state_->app.add_option(name, value);
+  // An empty word is a variable of a script that was never set: not as if nothing were given.
+  state_->app.add_option_function<std::string>(name, [&value, name](const std::string& word) {
+    if (word.empty()) throw CLI::ValidationError{name, "an empty word was given"};
+    value = word;
+  });
   state_->positionals.push_back({name, "", help, suggested});
 }
 

@@ -18,8 +18,8 @@ constexpr const char* kExamples =
     "  oomrec diff --fail-above 10M A B         exit 1 when it holds more by so much: for CI\n";
 
 constexpr const char* kCompared =
-    "a bundle's directory, a recording, the number of a recorded process or a memory snapshot of "
-    "PyTorch's";
+    "a bundle's directory, a recording, the number or program of a recorded process, or a memory "
+    "snapshot of PyTorch's";
 
 std::optional<Space> space_of(const std::string& word) {
   for (std::size_t i = 0; i < kSpaceCount; ++i)

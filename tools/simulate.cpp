@@ -121,7 +121,8 @@ int simulate_command(const Words& words) {
   if (json)
     print_json({{"schema_version", 1}, {"kind", word}, {"bundle", bundle}});
   else
-    fmt::print("{0}\nread it with: oomrec show {0}\n", printable(bundle));
+    fmt::print("{}\nread it with: oomrec show {}\n", printable(bundle),
+               shell_word(printable(bundle)));
   return code(Exit::shown);
 }
 

@@ -151,6 +151,24 @@ std::string with_commands_escaped(std::string_view json) {
   return safe;
 }
 
+std::string quoted(std::string_view text) {
+  std::string safe = "'";
+  for (const char c : text) {
+    if (c == '\'')
+      safe += "'\\''";
+    else
+      safe += c;
+  }
+  return safe + "'";
+}
+
+std::string shell_word(std::string_view text) {
+  constexpr std::string_view kSafe =
+      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./@%+=:,-";
+  const bool is_safe = !text.empty() && text.find_first_not_of(kSafe) == text.npos;
+  return is_safe ? std::string{text} : quoted(text);
+}
+
 std::string clip(std::string_view text, std::size_t columns) {
   if (width(text) <= columns) return std::string{text};
   std::size_t end = 0;

@@ -33,6 +33,12 @@ std::string printable(std::string_view text);
 // The same characters of valid JSON as \uXXXX, which means the same; line breaks stay.
 std::string with_commands_escaped(std::string_view json);
 
+// In single quotes, as every shell reads it.
+std::string quoted(std::string_view text);
+
+// A word of a command line: quoted where it has to be.
+std::string shell_word(std::string_view text);
+
 // At most `columns` wide (code points), cut at the end or, for paths, at the start; marked by "…".
 std::string clip(std::string_view text, std::size_t columns);
 std::string clip_start(std::string_view text, std::size_t columns);

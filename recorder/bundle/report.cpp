@@ -234,13 +234,32 @@ void report_failure(InHook hook, Text& text, const View& view, const Cause& caus
   if (!note.empty()) text.add("oomrec: ").add(note).add('\n');
 }
 
+namespace {
+
+// As a shell reads it: in quotes where it has to be.
+void add_shell_word(Text& text, std::string_view word) noexcept {
+  const auto is_safe = [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+           std::string_view{"_./@%+=:,-"}.find(c) != std::string_view::npos;
+  };
+  if (std::all_of(word.begin(), word.end(), is_safe)) {
+    text.add(word);
+    return;
+  }
+  text.add('\'');
+  for (const char c : word) c == '\'' ? text.add("'\\''") : text.add(c);
+  text.add('\'');
+}
+
+}  // namespace
+
 void report_bundle(Text& text, std::string_view path, std::string_view directory) noexcept {
   if (!directory.empty() && path.starts_with(directory) && path.size() > directory.size() + 1 &&
       path[directory.size()] == '/')
     path.remove_prefix(directory.size() + 1);
   text.add("oomrec: bundle ").add(path).add("   read it with: oomrec show");
   // There `oomrec show` looks by itself.
-  if (!path.starts_with("oom_dumps/")) text.add(' ').add(path);
+  if (!path.starts_with("oom_dumps/")) add_shell_word(text.add(' '), path);
   text.add('\n');
 }
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cstring>
 
 #include "recorder/system/files.h"
 
@@ -51,7 +52,13 @@ const std::byte* Bytes::at(std::uint64_t offset, std::uint64_t bytes) const noex
 
 View::View(const Bytes& bytes) noexcept : bytes_(bytes) {
   const std::byte* const start = bytes_.at(0, kHeaderBytes);
-  if (start == nullptr) return;
+  if (start == nullptr) {
+    u64 magic = kMagic;
+    if (const std::byte* const begin = bytes_.at(0, sizeof magic))
+      std::memcpy(&magic, begin, sizeof magic);
+    if (magic != kMagic) problem_ = Problem::not_a_session;
+    return;
+  }
   header_ = reinterpret_cast<const Header*>(start);
   format_ = header_->version;
   const u32 state = header_->state.load(std::memory_order_acquire);

@@ -2,8 +2,10 @@
 
 import os
 import random
+import shlex
 import shutil
 import subprocess
+import sys
 
 import pytest
 
@@ -57,6 +59,53 @@ def test_the_contracts_hold(oomrec, bundle):
 
     (listed,) = oomrec.json("ls")["bundles"]
     assert listed["bundle"] == str(bundle) and listed["outcome"] == "exited 1"
+
+
+def test_what_is_named(oomrec, tmp_path):
+    """A file, a process by its number or its program; an empty word is not as if there were none."""
+    (tmp_path / "held_here.py").write_text("import sys; print(1, flush=True); sys.stdin.read()")
+    process = oomrec.start(
+        "run", "--quiet", "--", sys.executable, tmp_path / "held_here.py", stdin=-1
+    )
+    process.stdout.readline()
+    held = oomrec.json("show", "held_here.py")["process"]
+    assert held["argv"][-1] == str(tmp_path / "held_here.py")
+    assert oomrec.json("show", str(held["pid"]))["process"] == held
+
+    empty = oomrec("leaks", "")
+    assert empty.exit_code == 2 and "an empty word was given" in empty.stderr
+    script = oomrec("show", tmp_path / "held_here.py")
+    assert script.exit_code == 2 and "is not a recording of oomrec" in script.stderr
+    nothing = oomrec("show", "nowhere")
+    assert nothing.exit_code == 2 and "nowhere cannot be read: No such file" in nothing.stderr
+
+
+def test_a_long_command_line_leaves_room_for_the_process_number(oomrec):
+    words = ["python3", "-c", "bytearray(1 << 40)", "x" * 5000]
+    run = oomrec("run", "--quiet", "--", *words)
+    (line,) = (line for line in oomrec("show").stdout.splitlines() if line.startswith("process "))
+    pid = oomrec.json("show", run.only_bundle())["process"]["pid"]
+    assert len(line) <= 100 and line.endswith(f"… (pid {pid})")
+
+
+def test_the_hint_is_a_command_for_the_shell(oomrec, tmp_path):
+    directory = tmp_path / "my dümps' place"
+    words = [
+        "--dump-dir",
+        directory,
+        "--",
+        "python3",
+        "-c",
+        "bytearray(1 << 40)",
+    ]
+    run = oomrec("run", *words)
+    (hint,) = (line for line in run.stderr.splitlines() if "read it with: " in line)
+    (bundle,) = directory.iterdir()
+    assert shlex.split(hint.partition("read it with: ")[2]) == [
+        "oomrec",
+        "show",
+        str(bundle.relative_to(tmp_path)),
+    ]
 
 
 def test_the_newest_of_one_second_is_the_one_with_the_highest_number(oomrec, bundle):

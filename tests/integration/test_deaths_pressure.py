@@ -55,5 +55,5 @@ def test_thrashing_is_told_once_per_time_of_need(preload, oomrec, machine, steps
     for bundle in found:
         shown = oomrec.json("show", bundle)
         assert shown["verdict"]["code"] == "memory_pressure"
-        assert "waits for memory" in shown["verdict"]["summary"]
+        assert "wait for memory" in shown["verdict"]["summary"]
         assert any("major faults" in line for line in shown["verdict"]["evidence"])

@@ -54,6 +54,11 @@ std::string grew(const HeldBy& held) {
                      duration_text(held.growth->window_seconds));
 }
 
+bool is_python(const std::vector<Place>& stack) {
+  return std::any_of(stack.begin(), stack.end(),
+                     [](const Place& place) { return place.kind == Place::Kind::python; });
+}
+
 bool is_torch(const std::vector<Place>& stack) { return runs(stack, {"/torch/"}, {}); }
 
 std::optional<Hint> request_above_limit(const AdviceFacts& facts) {
@@ -86,8 +91,16 @@ constexpr HeldRule kKeptGraph = {
     ", allocated inside PyTorch: a tensor that is kept keeps its whole graph. Keep loss.item() or "
     "loss.detach() in lists, not the loss; keep no outputs across steps."};
 
+constexpr HeldRule kLost = {
+    [](const HeldBy& row) { return !is_python(row.stack) && row.growth; }, grew,
+    ": look for the free or delete that is missing on one of its ways out, or a container that "
+    "only grows."};
+
 constexpr HeldRule kGrowing = {
-    [](const HeldBy& row) { return !is_torch(row.stack) && row.growth; }, grew,
+    [](const HeldBy& row) {
+      return is_python(row.stack) && !is_torch(row.stack) && row.growth.has_value();
+    },
+    grew,
     ": look for a list, dictionary or closure that is given something in every step and never "
     "emptied."};
 
@@ -109,8 +122,8 @@ constexpr HeldRule kCache = {
              runs(row.stack, {"cachetools/", "joblib/memory"}, {"lru_cache", "memoize", "_cached"});
     },
     says,
-    ", by its name for a cache: bound it (functools.lru_cache(maxsize=…), a size in bytes), or "
-    "empty it between steps."};
+    ", by its name for a cache: a bound, or a smaller one (functools.lru_cache(maxsize=…), a size "
+    "in bytes), or emptying it between steps gives memory back."};
 
 std::optional<Hint> device_fragmentation(const AdviceFacts& facts) {
   constexpr double kRatio = 0.3;
@@ -198,6 +211,7 @@ const std::vector<AdviceRule>& advice_rules() {
       {"shared_memory", shared_memory},
       {"kept_graph", about_held<kKeptGraph>},
       {"growing", about_held<kGrowing>},
+      {"lost", about_held<kLost>},
       {"data_loader", about_held<kDataLoader>},
       {"pinned_memory", about_held<kPinnedMemory>},
       {"cache", about_held<kCache>},

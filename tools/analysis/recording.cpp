@@ -94,6 +94,8 @@ const char* problem_advice(session::Problem problem) {
       return "Read it with the oomrec that recorded it: metadata.json names the version.";
     case session::Problem::unfinished:
       return "There is nothing in it; remove it.";
+    case session::Problem::not_a_session:
+      return "Give a bundle's directory, a recording, or the number or name of a recorded process.";
     default:
       return "Was it copied whole? metadata.json and events.json beside it may still tell.";
   }

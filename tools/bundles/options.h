@@ -12,8 +12,8 @@ namespace oomrec::tools {
 
 // What open_source() takes, for --help.
 inline constexpr const char* kReadable =
-    "a bundle's directory, a recording, the number of a recorded process or a memory snapshot of "
-    "PyTorch's; without it the newest bundle in ./oom_dumps or OOMREC_DUMP_DIR";
+    "a bundle's directory, a recording, the number or program of a recorded process, or a memory "
+    "snapshot of PyTorch's; without it the newest bundle in ./oom_dumps or OOMREC_DUMP_DIR";
 
 struct ReadOptions {
   std::string bundle;

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <fstream>
 
 #include "recorder/bundle/bundle.h"
 #include "tools/bundles/bundles.h"
@@ -55,12 +56,26 @@ fs::path newest_bundle() {
               advice_without_bundle(sessions_of(directories))};
 }
 
-// A name of a file comes before the number of a process.
-fs::path named(const std::string& argument) {
+// By its first bytes: a directory, a recording, a snapshot. Not a program that may be running.
+bool may_be_read(const fs::path& path) {
   std::error_code error;
-  const auto pid = pid_in(argument);
-  return pid && !fs::exists(argument, error) ? recorded_process(*pid).recording->path()
-                                             : fs::path{argument};
+  if (fs::is_directory(path, error) || is_snapshot(path)) return true;
+  std::uint64_t magic = 0;
+  std::ifstream{path, std::ios::binary}.read(reinterpret_cast<char*>(&magic), sizeof magic);
+  return magic == session::kMagic;
+}
+
+// A name of what can be read comes before the number or the program of a recorded process.
+fs::path named(const std::string& argument) {
+  if (may_be_read(argument)) return argument;
+  if (const auto pid = pid_in(argument)) return recorded_process(*pid).recording->path();
+  if (argument.find('/') != std::string::npos) return argument;
+  try {
+    return find_live_process(argument).recording->path();
+  } catch (const Error& nobody) {
+    if (nobody.code() != Exit::nothing_found) throw;
+    return argument;
+  }
 }
 
 }  // namespace

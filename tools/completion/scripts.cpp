@@ -35,15 +35,4 @@ Values values_of_positional(const ArgumentTable& table, std::size_t number) {
   return values_of(row, row.name, Values::bundles);
 }
 
-std::string quoted(std::string_view text) {
-  std::string safe = "'";
-  for (const char c : text) {
-    if (c == '\'')
-      safe += "'\\''";
-    else
-      safe += c;
-  }
-  return safe + "'";
-}
-
 }  // namespace oomrec::tools

@@ -22,9 +22,6 @@ enum class Values { none, words, directories, files, bundles, processes, program
 Values values_of_option(const ArgumentRow& row);
 Values values_of_positional(const ArgumentTable& table, std::size_t number);
 
-// In single quotes, as every shell reads it.
-std::string quoted(std::string_view text);
-
 // Prints the pids of recorded processes; those of other users are not seen.
 inline constexpr std::string_view kRecordedProcesses =
     "grep -ls liboomrec /proc/*/maps 2> /dev/null | grep -o '[0-9][0-9]*'";

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include "tools/completion/scripts.h"
+#include "tools/text.h"
 
 namespace oomrec::tools {
 namespace {

@@ -142,25 +142,54 @@ class Functions {
 
   void add_before(const StackFigures& row) {
     const PlaceId place = subjects_before_[row.stack];
-    FunctionChange& change = change_of(before_.places[place], before_.places);
-    change.place_before = place;
-    take(change, change.before, row);
+    Function& function = function_of(before_.places[place], before_.places);
+    Line& line = function.lines[before_.places[place].line];
+    line.place_before = place;
+    line.growth -= static_cast<std::int64_t>(row.bytes);
+    take(function.change, function.change.before, row);
   }
   void add_after(const StackFigures& row) {
     const PlaceId place = subjects_after_[row.stack];
-    FunctionChange& change = change_of(after_.places[place], after_.places);
-    change.place_after = place;
-    take(change, change.after, row);
+    Function& function = function_of(after_.places[place], after_.places);
+    Line& line = function.lines[after_.places[place].line];
+    line.place_after = place;
+    line.growth += static_cast<std::int64_t>(row.bytes);
+    take(function.change, function.change.after, row);
   }
 
   std::vector<FunctionChange> changes() const {
     std::vector<FunctionChange> rows;
-    for (const auto& [name, change] : by_name_) rows.push_back(change);
+    for (const auto& [name, function] : by_name_) {
+      const Line& line = telling_line(function);
+      rows.push_back(function.change);
+      rows.back().place_before = line.place_before;
+      rows.back().place_after = line.place_after;
+    }
     return rows;
   }
 
  private:
-  FunctionChange& change_of(const Place& place, const Places& places) {
+  struct Line {
+    std::int64_t growth = 0;
+    PlaceId place_before = 0, place_after = 0;
+  };
+  struct Function {
+    FunctionChange change;
+    std::map<std::uint32_t, Line> lines;
+  };
+
+  // The one that grew most; of a function that shrank, the one that shrank most.
+  static const Line& telling_line(const Function& function) {
+    const bool shrank = function.change.growth() < 0;
+    return std::max_element(function.lines.begin(), function.lines.end(),
+                            [shrank](const auto& a, const auto& b) {
+                              return shrank ? a.second.growth > b.second.growth
+                                            : a.second.growth < b.second.growth;
+                            })
+        ->second;
+  }
+
+  Function& function_of(const Place& place, const Places& places) {
     return by_name_[names_.of(place, places)];
   }
   static void take(FunctionChange& change, Amount& side, const StackFigures& row) {
@@ -171,7 +200,7 @@ class Functions {
   const DiffSide &before_, &after_;
   const std::vector<PlaceId> subjects_before_, subjects_after_;
   CommonNames names_{NameLevel::symbol};
-  std::map<NameId, FunctionChange> by_name_;
+  std::map<NameId, Function> by_name_;
 };
 
 }  // namespace

@@ -45,7 +45,8 @@ struct StackChange : Change {
 };
 
 struct FunctionChange : Change {
-  // Of the side that has it, the first where both do; 0: no function is known.
+  // Its line that grew most (of one that shrank, that shrank most), of the sides that have it; 0:
+  // no function is known.
   PlaceId place_before = 0, place_after = 0;
 };
 

@@ -11,6 +11,8 @@
 
 namespace oomrec::tools {
 
+inline constexpr std::uint64_t kNotableBytes = 32 << 20;  // less is not worth anybody's time
+
 struct MapFigures {
   std::uint64_t live_bytes = 0;  // writable and anonymous, as the space counts
   std::uint64_t live_count = 0;

@@ -47,9 +47,11 @@ std::string row(std::string_view name, std::uint64_t bytes, const std::string& d
                      detail);
 }
 
-// "34.2 %  warning": a share of what is held, in the words that devices have for it.
-std::string share_text(double share) {
-  const std::string_view word = bundle::fragmentation_word(static_cast<unsigned>(share * 100));
+// "34.2 %  warning": a share of what is held, in the words that devices have for it; no word where
+// it is `bytes` that are not worth one.
+std::string share_text(double share, std::uint64_t bytes) {
+  const std::string_view word =
+      bytes < kNotableBytes ? "" : bundle::fragmentation_word(static_cast<unsigned>(share * 100));
   return fmt::format("{}{}{}", percent_text(share), word.empty() ? "" : "  ", word);
 }
 
@@ -88,7 +90,8 @@ class Page {
     if (areas.resident_bytes) fmt::print("{}", row("  of it resident", *areas.resident_bytes));
     fmt::print("{}",
                row("  of it live", areas.live_bytes, "other blocks have mappings of their own"));
-    fmt::print("{}", row("  of it free", areas.free_bytes(), share_text(areas.free_share())));
+    fmt::print("{}", row("  of it free", areas.free_bytes(),
+                         share_text(areas.free_share(), areas.free_bytes())));
   }
 
   void print_runs(const FreeRuns& runs) const {

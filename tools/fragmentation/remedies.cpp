@@ -11,13 +11,12 @@ namespace oomrec::tools {
 namespace {
 
 constexpr std::uint64_t kMiB = std::uint64_t{1} << 20;
-constexpr std::uint64_t kNotable = 32 * kMiB;  // less is not worth anybody's time
-constexpr double kNotableShare = 0.3;          // gpumemprof's threshold, as for devices
+constexpr double kNotableBytesShare = 0.3;  // gpumemprof's threshold, as for devices
 constexpr std::uint64_t kManyPieces = 8;
 
 bool is_notable(std::uint64_t part, std::uint64_t whole) {
-  return part >= kNotable &&
-         static_cast<double>(part) >= kNotableShare * static_cast<double>(whole);
+  return part >= kNotableBytes &&
+         static_cast<double>(part) >= kNotableBytesShare * static_cast<double>(whole);
 }
 
 bool heap_is_fragmented(const Fragmentation& f) {
@@ -69,7 +68,7 @@ constexpr std::array<Rule, 8> kRules = {{
      }},
     {"free_pages",
      [](const Fragmentation& f) {
-       return f.heap.runs && f.heap.runs->page_bytes >= kNotable && heap_is_fragmented(f);
+       return f.heap.runs && f.heap.runs->page_bytes >= kNotableBytes && heap_is_fragmented(f);
      },
      [](const Fragmentation& f) {
        return fmt::format(

@@ -60,8 +60,8 @@ void recover_own(const std::vector<fs::path>& directories, const std::vector<fs:
     const bool is_found =
         session.pid == pid && std::find(searched.begin(), searched.end(),
                                         recovered.bundle.parent_path()) != searched.end();
-    remark(
-        fmt::format("bundle {}   read it with: oomrec show{}", path, is_found ? "" : " " + path));
+    remark(fmt::format("bundle {}   read it with: oomrec show{}", path,
+                       is_found ? "" : " " + shell_word(path)));
   }
 }
 

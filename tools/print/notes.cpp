@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "tools/text.h"
 
 namespace oomrec::tools {
@@ -34,6 +36,15 @@ std::vector<std::string> notes_of(const Source& source) {
         "holders of blocks below {} are estimates from samples, one per {}; totals of spaces are "
         "exact",
         size_text(header.large_bytes), size_text(header.interval_bytes));
+  });
+  const std::vector<HolderFigures> holders = recording.holders();
+  const bool has_inherited = std::any_of(holders.begin(), holders.end(), [](const auto& holder) {
+    return holder.api == Api::inherited && holder.live_bytes != 0;
+  });
+  add_if(has_inherited, [] {
+    return std::string{
+        "a forked process: [inherited from the parent process] is what it had at the fork, and "
+        "the first MiB of its own"};
   });
   add_if(header.dropped_events != 0, [&] {
     return fmt::format("{} found no room in the recording (--recording-size)",

@@ -19,12 +19,18 @@ std::string python_version(const session::Header& header) {
   return fmt::format("{}.{}.{}", hex >> 24, (hex >> 16) & 0xff, (hex >> 8) & 0xff);
 }
 
-// On one line: a program given with -c may have many.
+// On one line: a program given with -c may have many. Where arguments are not in the recording
+// (redacted) its program.
 std::string command_line(const Recording& recording) {
+  constexpr std::size_t kMost = 70;
   std::string line;
+  if (recording.arguments().empty()) {
+    const std::string executable = recording.text(recording.header().executable);
+    line = executable.substr(executable.rfind('/') + 1);
+  }
   for (const char byte : fmt::format("{}", fmt::join(recording.arguments(), " ")))
     line += byte == '\n' ? std::string_view{"↵"} : std::string_view{&byte, 1};
-  return line;
+  return clip(line.empty() ? "?" : line, kMost);
 }
 
 std::string oomrec_version(const session::Header& header) {

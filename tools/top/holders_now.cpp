@@ -60,7 +60,12 @@ void HoldersNow::refresh(const Recording& recording, std::uint64_t now_ns) {
 
   const double seconds = static_cast<double>(now_ns - before_ns_) / 1e9;
   const bool first = before_ns_ == 0;
-  const double share = first || seconds <= 0 ? 0 : 1 - std::exp(-seconds / kSmoothedOver_s);
+  if (first) first_ns_ = now_ns;
+  // Until so much time has gone by, the mean of all that was seen: nothing is known of before.
+  const double elapsed = static_cast<double>(now_ns - first_ns_) / 1e9;
+  const double share = first || seconds <= 0
+                           ? 0
+                           : std::max(1 - std::exp(-seconds / kSmoothedOver_s), seconds / elapsed);
   const auto at_least_zero = [](std::uint64_t sum) {  // threads ran on while they were read
     return static_cast<std::int64_t>(sum) < 0 ? 0 : sum;
   };

@@ -40,7 +40,7 @@ class HoldersNow {
   std::vector<std::string> groups_{std::string{}};
   std::unordered_map<session::StringId, std::uint16_t> group_ids_;
   bool spaces_[kSpaceCount] = {};
-  std::uint64_t before_ns_ = 0;
+  std::uint64_t first_ns_ = 0, before_ns_ = 0;
 };
 
 }  // namespace oomrec::tools

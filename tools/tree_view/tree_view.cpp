@@ -12,7 +12,7 @@
 namespace oomrec::tools {
 namespace {
 
-constexpr std::size_t kDeepestIndent = 30;  // levels: further in, the depth is told by a number
+constexpr std::size_t kDeepestIndent = 10;  // levels: further in, the depth is told by a number
 
 }  // namespace
 
@@ -23,17 +23,19 @@ TreeView::TreeView(std::string title, const TreeNode& root, const Places& places
 
 void TreeView::list() {
   items_.clear();
-  list(root_, 0);
+  list(root_, 0, std::nullopt);
 }
 
-void TreeView::list(const TreeNode& node, std::size_t depth) {
+// What is the only way on is not indented further: it reads as a stack, however deep.
+void TreeView::list(const TreeNode& node, std::size_t indent, std::optional<std::size_t> parent) {
   for (const TreeNode& child : node.children) {
-    items_.push_back({&child, depth});
-    if (is_open(child)) list(child, depth + 1);
+    const std::size_t at = items_.size();
+    items_.push_back({&child, indent, parent.value_or(at)});
+    if (is_open(child)) list(child, indent + (child.children.size() == 1 ? 0 : 1), at);
   }
 }
 
-// With what is the only way on from there: it reads as a stack.
+// With what is the only way on from there.
 void TreeView::open(const TreeNode& node, bool all_below) {
   for (const TreeNode* at = &node; !at->children.empty(); at = &at->children.front()) {
     open_.insert(at);
@@ -48,7 +50,7 @@ void TreeView::open(const TreeNode& node, bool all_below) {
 void TreeView::close_or_leave() {
   const Item item = items_[selected_];
   if (open_.erase(item.node) != 0) return;
-  while (selected_ != 0 && items_[selected_].depth >= item.depth && item.depth != 0) --selected_;
+  selected_ = item.parent;
 }
 
 void TreeView::select(const TreeNode* node) {
@@ -116,9 +118,9 @@ Line TreeView::line_of(const Item& item) const {
   const double share = static_cast<double>(node.bytes) / static_cast<double>(root_.bytes);
   Line line{fmt::format("{:>7}  {:>10}  ", percent_text(share), size_text(node.bytes)),
             Colour::yellow};
-  const std::size_t indent = std::min(item.depth, kDeepestIndent);
+  const std::size_t indent = std::min(item.indent, kDeepestIndent);
   line.add(std::string(2 * indent, ' '));
-  if (indent < item.depth) line.add(fmt::format("({}) ", item.depth), Colour::dim);
+  if (indent < item.indent) line.add(fmt::format("({}) ", item.indent), Colour::dim);
   line.add(node.children.empty() ? "  " : is_open(node) ? "▾ " : "▸ ", Colour::bold);
   const Place& place = places_[node.place];
   const bool own = telling_of(place, places_) == Telling::own_python_line;

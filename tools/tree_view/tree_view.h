@@ -27,11 +27,12 @@ class TreeView {
   // A branch on the screen.
   struct Item {
     const TreeNode* node;
-    std::size_t depth;
+    std::size_t indent;  // levels
+    std::size_t parent;  // among the items; its own number: none
   };
 
   void list();  // what is open
-  void list(const TreeNode& node, std::size_t depth);
+  void list(const TreeNode& node, std::size_t indent, std::optional<std::size_t> parent);
   void open(const TreeNode& node, bool all_below);
   void close_or_leave();
   bool is_open(const TreeNode& node) const { return open_.contains(&node); }

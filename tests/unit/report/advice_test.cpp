@@ -88,6 +88,12 @@ const Trial kTrials[] = {
        f.held[0].bytes = 100 * kMiB;  // little
      },
      true},
+    {"lost",
+     [](AdviceFacts& f) {
+       grow(f);
+       for (Place& place : f.held[0].stack) place.kind = Place::Kind::native;
+     },
+     grow, true},
     {"data_loader",
      [](AdviceFacts& f) {
        f.held[0].stack.push_back(

@@ -314,6 +314,13 @@ TEST_CASE("a header that cannot be used says why") {
     image.header().header_bytes = 100;
     CHECK(problem_of(image) == Problem::damaged);
   }
+  SUBCASE("a short file of something else") {
+    Bytes bytes;
+    const char text[] = "import numpy as np";
+    bytes.segments[0] = reinterpret_cast<const std::byte*>(text);
+    bytes.total = sizeof text;
+    CHECK(View{bytes}.problem() == Problem::not_a_session);
+  }
   SUBCASE("nothing at all") {
     CHECK(View{}.problem() == Problem::too_short);
     CHECK(View{}.count(TableId::nodes) == 0);

@@ -74,6 +74,33 @@ TEST_CASE("stacks that read alike are one, from whatever thread; growth first") 
   CHECK(found.functions[0].after.bytes == 8700);
 }
 
+TEST_CASE("a function is told by its line that grew most, one that shrank by what shrank most") {
+  RecordingImage first;
+  RecordingImage second;
+  for (RecordingImage* image : {&first, &second}) {
+    const bool later = image == &second;
+    const auto holds = [&](const char* function, std::uint32_t line, std::uint64_t bytes) {
+      image->holder(image->stack({image->python("/p/train.py", function, line)}), Space::heap,
+                    bytes, 1, 1);
+    };
+    holds("step", 4, 9000);
+    holds("step", 5, later ? 6000 : 1000);
+    holds("step", 7, later ? 2500 : 2000);
+    holds("drop", 14, 9000);
+    holds("drop", 15, later ? 1000 : 6000);
+    holds("drop", 17, 100);
+  }
+  Side before{first};
+  Side after{second};
+
+  const Difference found = difference(before.side(), after.side(), At::end, std::nullopt);
+
+  REQUIRE(found.functions.size() == 2);
+  CHECK(after.places[found.functions[0].place_after].line == 5);
+  CHECK(before.places[found.functions[0].place_before].line == 5);
+  CHECK(after.places[found.functions[1].place_after].line == 15);
+}
+
 TEST_CASE("where lines and directories differ, functions and names of files match") {
   RecordingImage first;
   RecordingImage second;

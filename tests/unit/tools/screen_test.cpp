@@ -186,6 +186,32 @@ TEST_CASE("the pane is bounded whatever is printed") {
   for (const Line& line : lines) CHECK(line.text().size() <= 1000);
 }
 
+TEST_CASE("what has only one way on is not indented further") {
+  RecordingImage image;
+  const auto at = [&](const char* name, std::uint32_t line) {
+    return image.python("/p/deep.py", name, line);
+  };
+  image.holder(image.stack({at("a", 1), at("b", 2), at("c", 3), at("d", 4), at("e", 5)}),
+               Space::heap, 3000, 0, 3000);
+  const Recording recording{image.path()};
+  Places places{recording, {}};
+  Stacks stacks{recording, places};
+  TreeBounds bounds;
+  bounds.top_down = true;
+  const TreeNode root =
+      call_tree(merged(recording.holders(), stacks, At::end), stacks, places, bounds);
+  TreeView view{"a tree", root, places};
+  view.key(letter(U'*'));
+  const Picture picture = view.picture({80, 10});
+  REQUIRE(has(picture, "/p/deep.py:5 e"));
+  CHECK(picture[1].text().find("/p/") == picture[4].text().find("/p/"));
+  view.key(Key::down);
+  CHECK(view.picture({80, 10})[2].reversed);
+  view.key(Key::left);  // closes it
+  view.key(Key::left);  // to the caller
+  CHECK(view.picture({80, 10})[1].reversed);
+}
+
 TEST_CASE("branches of a tree open, close and are found") {
   RecordingImage image;
   const std::uint64_t main = image.python("/home/me/train.py", "main", 1);
