@@ -25,6 +25,7 @@ enum class Vendor : std::uint8_t;
   X(mode,             OOMREC_MODE,           mode,   "sampled",   "sampled: every block >= 64 KiB and a sample below; exact: every event; off") \
   X(warn,             OOMREC_WARN,           percent,"95",        "write a bundle when memory reaches PERCENT of a limit that kills (a cgroup's), before the kill; where it is given, of --limit, RLIMIT_AS and GPUs as well; and when the program thrashes; 0: never") \
   X(dump_dir,         OOMREC_DUMP_DIR,       path,   "oom_dumps", "where bundles go; %p pid, %h host, %e program, %t time") \
+  X(dump_at_exit,     OOMREC_DUMP_AT_EXIT,   flag,   "0",         "write a bundle when a process ends well, too, that held 16 MiB or more: what it held at its peak, allocated and lost") \
   X(session_dir,      OOMREC_SESSION_DIR,    path,   "",          "where the recording lives while the program runs (default: /dev/shm, else the temporary directory)") \
   X(max_dumps,        OOMREC_MAX_DUMPS,      count,  "5",         "keep at most N bundles in the dump directory; 0: no bound") \
   X(max_total_mb,     OOMREC_MAX_TOTAL_MB,   count,  "256",       "keep at most N MiB of bundles; 0: no bound; the newest is never deleted") \
@@ -77,6 +78,7 @@ struct Options {
   std::uint64_t sample_interval = 512 * 1024;
   bool python_objects = false;
   bool torch_cpu = false;
+  bool dump_at_exit = false;
   bool children = true;
   bool quiet = false;
   std::uint64_t bundle_seconds = 5;

@@ -306,9 +306,24 @@ void exec_failed(InHook hook) noexcept {
   if (phase() == Phase::active && same_process()) g_session.mark(hook, session::State::running, 0);
 }
 
+namespace {
+
+// The shells that start a program are recorded, too, and nobody wants to know of them.
+bool held_much() noexcept {
+  std::uint64_t peak = 0;
+  for (std::size_t i = 0; i < kSpaceCount; ++i) {
+    if (adds_up(static_cast<Space>(i)))
+      peak += g_session.header().spaces[i].peak_bytes.load(std::memory_order_relaxed);
+  }
+  return peak >= 16 * kMiB;
+}
+
+}  // namespace
+
 void on_exit(InHook hook, int status, ExitKind) noexcept {
   if (phase() != Phase::active || !same_process()) return;
   tell_last_failure(hook, status);
+  if (g_state.options.dump_at_exit && held_much()) dump(hook, "at the end of the process");
   bundle::finish(hook, static_cast<unsigned>(g_state.options.bundle_seconds));
   complete_outcome_at_end(hook, status);
   session::Header& header = g_session.header();

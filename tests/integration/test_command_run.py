@@ -3,6 +3,7 @@
 import os
 import signal
 import subprocess
+import sys
 import time
 
 import pytest
@@ -221,3 +222,26 @@ def test_libraries_that_do_not_fit_are_told(oomrec, tmp_path):
         "oomrec: program never reached its main: its libraries do not fit into 585.9 MiB of "
         "address space; raise the limit (ulimit -v)"
     )
+
+
+ENDS = """
+import os, sys
+kept = [bytearray(1_000_000) for _ in range(int(sys.argv[1]))]
+END
+"""
+
+
+@pytest.mark.parametrize("end", ["sys.exit(3)", "os._exit(3)"])
+def test_a_bundle_of_a_program_that_ends_well(oomrec, end):
+    """Where it is asked for, and of processes that held something."""
+    words = ["run", "--dump-at-exit", "--", sys.executable, "-c", ENDS.replace("END", end)]
+    small = oomrec(*words, "2")
+    assert small.exit_code == 3 and small.bundles() == []
+
+    run = oomrec(*words, "40")
+
+    assert run.exit_code == 3 and run.stdout == ""
+    told = oomrec.json("show", run.only_bundle())
+    assert (told["trigger"], told["context"]) == ("request", "at the end of the process")
+    at_peak = oomrec.json("tree", "--at", "peak", run.only_bundle())["root"]
+    assert at_peak["bytes"] >= 40_000_000

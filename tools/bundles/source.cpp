@@ -43,7 +43,7 @@ std::string advice_without_bundle(const std::vector<Session>& sessions) {
   if (alive != 0)
     return fmt::format("{} recorded: `oomrec ls --all` lists, `oomrec dump PID` writes a bundle.",
                        plural(alive, "running process is", "running processes are"));
-  return "Record a program: oomrec run -- PROGRAM; or name a bundle's directory.";
+  return "A program that ends well leaves none: oomrec run --dump-at-exit -- PROGRAM; or name one.";
 }
 
 fs::path newest_bundle() {
