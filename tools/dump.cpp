@@ -17,21 +17,19 @@ namespace {
 constexpr const char* kExamples =
     "  oomrec dump 4711\n"
     "  oomrec dump --reason \"before the second epoch\" 4711\n"
-    "  oomrec dump --to /tmp/dumps $(pidof server)\n";
+    "  oomrec dump --to /tmp/dumps server\n";
 
-pid_t pid_of(const std::string& word) {
-  if (const auto pid = pid_in(word)) return *pid;
-  throw Error{
-      Exit::bad_input,
-      word.empty() ? "no process was named" : fmt::format("'{}' is no process", printable(word)),
-      "Give the number of a running process: oomrec dump 4711"};
+LiveProcess process_of(const std::string& word) {
+  if (!word.empty()) return find_live_process(word);
+  throw Error{Exit::bad_input, "no process was named",
+              "Give the number of a running process: oomrec dump 4711"};
 }
 
 }  // namespace
 
 int dump_command(const Words& words) {
   Arguments arguments{
-      "dump", "[OPTIONS] PID",
+      "dump", "[OPTIONS] PID|PROGRAM",
       "Writes a bundle of a running process that is recorded. It is read from outside: "
       "the process gets no signal and does not notice.",
       kExamples};
@@ -39,14 +37,14 @@ int dump_command(const Words& words) {
   std::string reason;
   std::string directory;
   bool json = false;
-  arguments.positional("PID", word, "the process");
+  arguments.positional("PID|PROGRAM", word, "the process, or the name of its program");
   arguments.option("--reason", "TEXT", reason, "words for the bundle: why it was asked for");
   arguments.option("--to", "DIR", directory,
                    "where the bundle goes (the process' own dump directory)");
   arguments.flag("--json", json, "print {\"schema_version\", \"bundle\"}");
   if (!arguments.parse(words)) return code(Exit::shown);
 
-  const Recording recording{recorded_process(pid_of(word)).recording->path()};
+  const Recording recording{process_of(word).recording->path()};
   if (directory.empty()) directory = recording.text(recording.header().dump_directory);
   directory = std::filesystem::absolute(directory).lexically_normal().string();
   bundle::Cause cause;

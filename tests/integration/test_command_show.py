@@ -71,6 +71,7 @@ def test_what_is_named(oomrec, tmp_path):
     held = oomrec.json("show", "held_here.py")["process"]
     assert held["argv"][-1] == str(tmp_path / "held_here.py")
     assert oomrec.json("show", str(held["pid"]))["process"] == held
+    assert oomrec.json("show", oomrec.json("dump", "held_here.py")["bundle"])["process"] == held
 
     empty = oomrec("leaks", "")
     assert empty.exit_code == 2 and "an empty word was given" in empty.stderr
