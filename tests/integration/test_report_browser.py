@@ -469,6 +469,7 @@ def test_a_window_of_the_timeline_feeds_the_other_views(show):
     assert tree(page)[2]["<module>"][2]["main"][0] == pytest.approx((384 * 12 / 60 + 300) * MIB)
     page.locator("#tab-table").click()
     assert page.locator(".virtual tbody tr:not(.gap)").count() == 5
+    assert "[stacks that" not in page.locator(".virtual").inner_text()
     page.get_by_role("button", name="Clear").click()
     assert "window" not in address(page) and "mode" not in address(page)
 
@@ -557,6 +558,43 @@ def test_the_table_sorts_and_filters(show):
     page.keyboard.press("ArrowDown")
     page.keyboard.press("Enter")
     assert "zoom=" in address(page) and "view=flame" in address(page)
+
+
+def window(first: float, last: float) -> str:
+    """Of the address: seconds of the recording."""
+    start = int(report_data.START_MS)
+    return f"{start + int(1000 * first)}-{start + int(1000 * last)}"
+
+
+@pytest.mark.parametrize("by", ["function", "line", "file", "module", "stack"])
+def test_the_table_of_a_window_adds_up_and_claims_no_counts(show, by):
+    made = report_data.small()
+    made.json["processes"].append({**made.json["processes"][0], "pid": 4243, "relation": "child"})
+    made.row(made.columns["row_node"][0], 900 * MIB, process=1)
+    page = show(made, f"view=table&table={by}&mode=window_end&window={window(18, 30)}&sort=3d")
+    rows = [
+        row.split("\t") for row in page.locator(".virtual tbody tr:not(.gap)").all_inner_texts()
+    ]
+    figures = 2 if by in ("function", "line", "stack") else 1
+    own = {row[0]: row[figures] for row in rows}
+    assert own["[stacks that the checkpoint does not name]"] == "58.4 MiB"
+    sum_mib = sum(float(text.split()[0]) for text in own.values() if text != "0 bytes")
+    assert sum_mib == pytest.approx(10 + 6.7 * 28 + 40 + 300, abs=0.2)
+    # Blocks are not known: neither shown as 0 nor sorted by.
+    heads = page.locator("th", has_text="locks")
+    assert heads.count() == (1 if by == "stack" else 2)
+    for head in heads.all():
+        assert "no counts of blocks" in head.get_attribute("title")
+        assert head.locator("button").count() == 0
+    assert {row[figures + 1] for row in rows} == {"–"}
+    assert page.locator("th[aria-sort=descending]").count() == 1
+
+    others = page.locator(".virtual tbody tr", has_text="[stacks that")
+    others.dblclick()
+    assert page.locator(".path").inner_text() == "all › [stacks that the checkpoint does not name]"
+    page.locator("details.behind > summary").click()
+    page.locator("details.behind table").wait_for()
+    assert "\t58.4 MiB\t–\t" in page.locator("details.behind tbody").inner_text()
 
 
 def linear_rgb(colour: str) -> list[float]:

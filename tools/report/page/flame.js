@@ -178,6 +178,7 @@ report.views.flame = {
 
   tableRows(data) {
     const {tree, zoom, by} = this.canvas;
+    const {uncounted} = data.chosen.weights;
     const row = (what, node) =>
         [what,
          report.element(
@@ -188,7 +189,7 @@ report.views.flame = {
              `${report.frameName(data, tree.place[node])} ${
                  tree.place[node] < 0 ? "" :
                                         report.frameWhere(data, tree.place[node], report.state)}`),
-         report.bytes(tree.bytes[node]), report.count(tree.count[node]),
+         report.bytes(tree.bytes[node]), uncounted ? "–" : report.count(tree.count[node]),
          report.share(tree[by][node], tree[by][0])];
     const around = [];
     for (let node = zoom; node !== 0; node = tree.parent[node]) around.unshift(tree.parent[node]);

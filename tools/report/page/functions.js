@@ -33,6 +33,12 @@ report.repeats = (data, shown, keys) => {
   return repeated;
 };
 
+// What a checkpoint does not name, as an entry of its own, so that a table adds up.
+const othersEntry = ({others: bytes}) =>
+    (bytes > 0 ?
+         [{others: true, own_bytes: bytes, own_count: 0, total_bytes: bytes, total_count: 0}] :
+         []);
+
 // [{place, own_bytes, own_count, total_bytes, total_count}], of all keys that have something.
 report.byPlace = (data, weights, shown, what) => {
   const keys = report.placeKeys(data, what);
@@ -63,7 +69,7 @@ report.byPlace = (data, weights, shown, what) => {
       entry.own_count += weights.count[node];
     }
   }
-  return [...found.values()];
+  return [...found.values(), ...othersEntry(weights)];
 };
 
 // [{node, row, own_…, total_…}]: a holder each; own and total are the same.
@@ -82,5 +88,5 @@ report.byStack = (data, weights) => {
       total_count: count
     });
   }
-  return entries;
+  return [...entries, ...othersEntry(weights)];
 };

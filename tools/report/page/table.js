@@ -4,8 +4,8 @@
 
 report.Table = class {
   // columns: [{name, title, text(entry), full(entry): of a shortened text, value(entry): to sort
-  // by, figure: stands right, share(entry)}]; sort: "3d", a column and d(own) or u(p);
-  // onsort(sort); onopen(entry).
+  // by, null: it cannot be, figure: stands right, share(entry)}]; sort: "3d", a column and d(own)
+  // or u(p); onsort(sort); onopen(entry).
   constructor({label, columns, entries, sort, onsort, onopen, openText}) {
     Object.assign(this, {label, columns, entries, sort, onsort, onopen, openText});
     this.rowHeight = 26;  // px, as page.css has it
@@ -19,7 +19,9 @@ report.Table = class {
     this.heads = this.columns.map(
         (column, index) => element(
             "th", {scope: "col", class: column.figure ? "figure" : null, title: column.title},
-            element("button", {class: "sort", onclick: () => this.sortBy(index)}, column.name)));
+            column.value ?
+                element("button", {class: "sort", onclick: () => this.sortBy(index)}, column.name) :
+                column.name));
     this.body = element("tbody");
     this.table = element(
         "table", {"aria-label": this.label},
@@ -63,7 +65,12 @@ report.Table = class {
                                            0))
                       .map(([, entry]) => entry);
     this.heads.forEach((head, i) => {
-      head.setAttribute("aria-sort", i !== index ? "none" : sign < 0 ? "descending" : "ascending");
+      if (this.columns[i].value)
+        head.setAttribute(
+            "aria-sort",
+            i !== index  ? "none" :
+                sign < 0 ? "descending" :
+                           "ascending");
     });
     this.table.setAttribute("aria-rowcount", this.sorted.length + 1);
     this.element.scrollTop = 0;

@@ -34,9 +34,8 @@ report.views.table = {
 
   columns(data) {
     const {state} = report;
-    const whole = (name) =>
-        report.chosen(data, state).weights[name].reduce((sum, value) => sum + value, 0);
-    const sums = {bytes: whole("bytes"), count: whole("count")};
+    const {weights} = report.chosen(data, state);
+    const whole = weights.bytes.reduce((sum, value) => sum + value, weights.others);
     const names = {
       function: [
         ["Function", (entry) => report.placeName(data, entry.place)],
@@ -62,22 +61,33 @@ report.views.table = {
         figure: true,
         value: (entry) => entry[key],
         text: (entry) => (bytes ? report.bytes(entry[key]) : report.count(entry[key])),
-        share: bytes ? (entry) => (sums.bytes > 0 ? entry[key] / sums.bytes : 0) : null
+        share: bytes ? (entry) => (whole > 0 ? entry[key] / whole : 0) : null
       };
     };
+    const blocks = (name, key) =>
+        (weights.uncounted ? {
+          name,
+          title: "not known: the checkpoints of a window have bytes, but no counts of blocks",
+          figure: true,
+          value: null,
+          text: () => "–"
+        } :
+                             figure(name, key));
     const own = [
       figure("Own", "own_bytes", "allocated by the frame itself, or by what is not shown below it"),
-      figure("Own blocks", "own_count")
+      blocks("Own blocks", "own_count")
     ];
     const total = [
       figure("Total", "total_bytes", "with all that it called"),
-      figure("Total blocks", "total_count")
+      blocks("Total blocks", "total_count")
     ];
-    const columns = names.map(
-        ([name, full]) =>
-            ({name, full, text: (entry) => report.shortPath(full(entry)), value: full}));
+    const columns = names.map(([name, ofEntry], index) => {
+      const others = index === 0 ? report.frameName(data, report.othersPlace) : "";
+      const full = (entry) => (entry.others ? others : ofEntry(entry));
+      return {name, full, text: (entry) => report.shortPath(full(entry)), value: full};
+    });
     if (state.table === "stack")
-      return [...columns, figure("Bytes", "own_bytes"), figure("Blocks", "own_count")];
+      return [...columns, figure("Bytes", "own_bytes"), blocks("Blocks", "own_count")];
     return [...columns, ...own, ...total];
   },
 
@@ -103,7 +113,7 @@ report.views.table = {
       label: `Memory by ${state.table}`,
       columns,
       entries,
-      sort: Number.parseInt(state.sort, 10) < columns.length ? state.sort : largest,
+      sort: columns[Number.parseInt(state.sort, 10)]?.value ? state.sort : largest,
       onsort: (sort) => report.change({sort}),
       onopen: (entry) => this.open(data, entry),
       openText: "show in the flame graph",
@@ -115,6 +125,8 @@ report.views.table = {
   },
 
   open(data, entry) {
+    if (entry.others)
+      return report.change({view: "flame", search: "", zoom: String(report.othersPlace)});
     if (entry.node !== undefined) return report.showInFlame(data, entry.node);
     const name = data.strings[data.place_function[entry.place]].slice(0, 200);
     const words = {

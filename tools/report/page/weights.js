@@ -103,7 +103,8 @@ const checkpointTotal = (data, checkpoint, state) => {
   return total;
 };
 
-// {bytes, count: of each row; others: bytes of stacks that the checkpoint does not name}.
+// {bytes, count: of each row; others: bytes of stacks that the checkpoint does not name; uncounted:
+// counts are not known}.
 report.weights = (data, state) => {
   const chosen = report.chosenRows(data, state);
   const keep = (column) => column.map((value, row) => (chosen[row] ? value : 0));
@@ -117,13 +118,14 @@ report.weights = (data, state) => {
         keep(checkpointBytes(data, last).map((value, row) => Math.max(0, value - before[row])));
     // Of whom the rest is nobody knows, so that it can be shown only where nothing but a space is
     // asked for.
-    const whole = !growth &&
-        [state.group, state.label, state.process, state.device].every((value) => value === "");
+    const whole = !growth && ["", String(data.own_process)].includes(state.process) &&
+        [state.group, state.label, state.device].every((value) => value === "");
     const named = bytes.reduce((sum, value) => sum + value, 0);
     return {
       bytes,
       count: new Float64Array(data.rows),
       others: whole ? Math.max(0, checkpointTotal(data, last, state) - named) : 0,
+      uncounted: true,
     };
   }
   const mode =
