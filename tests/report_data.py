@@ -32,6 +32,7 @@ COLUMNS = {
     "row_peak_count": "f64", "row_total_bytes": "f64", "row_total_count": "f64",
     "row_temporary_count": "f64", "row_oldest_ms": "f64",
     "t_time": "f64", "t_rss": "f64", "c_time": "f64", "c_first": "u32", "c_row": "u32", "c_bytes": "f64",
+    "c_full": "u8",
 }  # fmt: skip
 
 
@@ -146,7 +147,11 @@ class Recording:
             self.figure(f"t_device_{device}_torch_reserved", counted)
             self.figure(f"t_device_{device}_torch_allocated", counted / 2)
 
-    def checkpoint(self, second: float, rows: list[tuple[int, float]], totals: list[float]) -> None:
+    def checkpoint(
+        self, second: float, rows: list[tuple[int, float]], totals: list[float], full: bool = False
+    ) -> None:
+        """full: there was no room for more rows."""
+        self.columns["c_full"].append(full)
         self.columns["c_time"].append(START_MS + 1000 * second)
         for row, bytes in rows:
             self._append("c", row=row, bytes=bytes)

@@ -134,6 +134,7 @@ def test_arrays_are_consistent(oomrec, bundle):
     first = page["c_first"]
     assert first[0] == 0 and first[-1] == lengths["c_row"] == lengths["c_bytes"]
     assert list(first) == sorted(first) and len(first) == lengths["c_time"] + 1
+    assert len(page["c_full"]) == lengths["c_time"] and page["c_full"][-1] == 0
     last = range(first[-2], first[-1])  # of the end: all there is
     assert sum(page["c_bytes"][i] for i in last) == sum(page["row_live_bytes"])
     times = list(page["t_time"])

@@ -512,6 +512,66 @@ def test_the_timeline_shows_limits_marks_and_refusals(show):
     assert "16:37:00" in page.locator("svg.chart text").all_text_contents()
 
 
+def holders_over_time(made, show, most=8) -> dict:
+    page = show(made, "view=timeline")
+    series = page.evaluate(
+        """(most) => report.holdersOverTime(report.data, most)
+                     .map(({name, values}) => [name, Array.from(values, (bytes) => bytes / 1048576)])""",
+        most,
+    )
+    return dict(series)
+
+
+def recording_of(names: list[str]):
+    """(recording, rows): a row of each function."""
+    made = report_data.Recording()
+    for second in (0, 10):
+        made.moment(second, 300 * MIB, [200 * MIB, 0, 0, 0])
+    places = {name: made.place(name) for name in names}
+    return made, [made.row(made.stack([places[name]]), MIB) for name in names]
+
+
+def test_holders_do_not_jump_where_the_last_checkpoint_names_more(show):
+    """The ones before have room for 256 rows, here for two."""
+    made, rows = recording_of(["first", *["second"] * 3])
+    first, *second = rows
+    for i in range(4):
+        made.checkpoint(
+            i, [(first, 50 * MIB), (second[0], 9 * MIB)], [100 * MIB, 0, 0, 0], full=True
+        )
+    every = [(second[2], 7 * MIB), (first, 50 * MIB), (second[1], 8 * MIB), (second[0], 9 * MIB)]
+    made.checkpoint(3.01, every, [100 * MIB, 0, 0, 0])
+    assert holders_over_time(made, show) == {
+        "first": [50] * 5,
+        "second": [9] * 5,
+        "all others": [41] * 5,
+    }
+    # There was room for more: what only the last one names is new.
+    made.columns["c_full"][3] = 0
+    assert holders_over_time(made, show)["second"] == [9, 9, 9, 9, 24]
+
+
+def test_holders_do_not_dip_where_a_full_checkpoint_does_not_name_them(show):
+    made, (first, second, third) = recording_of(["first", "second", "third"])
+    total = [200 * MIB, 0, 0, 0]
+    made.checkpoint(0, [(first, 100 * MIB), (second, 20 * MIB)], total, full=True)
+    made.checkpoint(1, [(first, 100 * MIB), (third, 90 * MIB)], total, full=True)
+    made.checkpoint(3, [(first, 100 * MIB), (third, 5 * MIB)], total, full=True)
+    # Has room, so that what it does not name held nothing.
+    made.checkpoint(5, [(first, 100 * MIB)], total)
+    made.checkpoint(6, [(first, 100 * MIB), (second, 60 * MIB)], total, full=True)
+    made.checkpoint(7, [(first, 100 * MIB), (third, 55 * MIB)], total, full=True)
+    made.checkpoint(8, [(first, 100 * MIB), (second, 40 * MIB)], total, full=True)
+    made.checkpoint(9, [(first, 100 * MIB), (second, 40 * MIB)], total)
+    assert holders_over_time(made, show) == {
+        "first": [100] * 8,
+        # On the way from one to the next, but no more than the smallest that was named: 5.
+        "second": [20, 16, 5, 0, 60, 50, 40, 40],
+        "third": [0, 90, 5, 0, 27.5, 55, 0, 0],
+        "all others": [80, 0, 90, 100, 12.5, 0, 60, 60],
+    }
+
+
 def test_a_table_is_behind_every_drawing(show):
     page = show(report_data.small(), "view=timeline")
     settled(page)

@@ -73,6 +73,7 @@ void add_checkpoints(Container& container, const Recording& recording, const Rep
              [&](const Checkpoint& at) { return ms_of(recording, at.time_ns); });
   add_spaces(container, recording, "c_total_", checkpoints);
   std::vector<std::uint32_t> first{0}, row_numbers;
+  std::vector<std::uint8_t> full;
   std::vector<double> bytes;
   for (const Checkpoint& checkpoint : checkpoints) {
     std::map<std::uint32_t, std::uint64_t> by_row;  // several holders may be one
@@ -83,10 +84,13 @@ void add_checkpoints(Container& container, const Recording& recording, const Rep
       bytes.push_back(static_cast<double>(held_bytes));
     }
     first.push_back(static_cast<std::uint32_t>(row_numbers.size()));
+    const bool is_last = &checkpoint == &checkpoints.back();  // which names them all
+    full.push_back(!is_last && checkpoint.largest.size() >= session::kCheckpointRows ? 1 : 0);
   }
   container.add("c_first", first);
   container.add("c_row", row_numbers);
   container.add("c_bytes", bytes);
+  container.add("c_full", full);
 }
 
 Json refusals_json(const Recording& recording, const Timeline& timeline, NamedStacks& stacks) {
