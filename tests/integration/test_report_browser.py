@@ -727,16 +727,44 @@ def test_parts_can_be_told_apart_by_colour_blind_eyes(show, dark):
             assert math.dist(seen(first, eyes), seen(second, eyes)) > 12, (name, first, second)
 
 
+# How many words of the tables' cells stand on more than one line.
+TORN_WORDS = """() => {
+  let torn = 0;
+  for (const cell of document.querySelectorAll(".scrolls td, .scrolls th")) {
+    const text = document.createTreeWalker(cell, NodeFilter.SHOW_TEXT);
+    for (let node = text.nextNode(); node; node = text.nextNode()) {
+      for (const word of node.textContent.matchAll(/\\S+/g)) {
+        const range = document.createRange();
+        range.setStart(node, word.index);
+        range.setEnd(node, word.index + word[0].length);
+        if (new Set(Array.from(range.getClientRects(), (rect) => rect.top)).size > 1) ++torn;
+      }
+    }
+  }
+  return torn;
+}"""
+
+
 @pytest.mark.parametrize(
-    ("size", "scale"), [((800, 600), 1), ((640, 400), 2)], ids=["800x600", "200 percent"]
+    ("size", "scale"),
+    [(size, 1) for size in [(420, 800), (600, 800), (700, 800), (800, 600), (1280, 800)]]
+    + [((640, 400), 2)],
+    ids=lambda value: str(value).replace(", ", "x"),
 )
 def test_nothing_is_cut_off_in_a_small_window(show, size, scale):
-    """At 200 % a window of 1280 × 800 has 640 × 400 to draw in."""
-    page = show(report_data.small(), size=size, scale=scale)
+    """At 200 % a window of 1280 × 800 has 640 × 400 to draw in. A table scrolls in itself."""
+    made = report_data.small()
+    process = {**made.json["processes"][0], "program": "a_worker_process", "bundle": "oom_cpu_001"}
+    made.json["processes"] += [{**process, "pid": 5000 + i} for i in range(3)]
+    page = show(made, size=size, scale=scale)
     for view in VIEWS:
         change(page, view=view)
-        wide = page.evaluate("document.documentElement.scrollWidth")
-        assert wide <= size[0], view
+        wide = page.evaluate(
+            "['html', 'main'].map((name) => document.querySelector(name))"
+            ".map((part) => part.scrollWidth - part.clientWidth)"
+        )
+        assert wide == [0, 0], view
+        assert page.evaluate(TORN_WORDS) == 0, view
 
 
 def test_hostile_names_stay_text(show):
