@@ -218,6 +218,37 @@ def test_what_killed_it(show):
     assert "PyArray_NewFromDescr  384.0 MiB (51.2 %)" in page.locator(".about").inner_text()
 
 
+def test_a_holder_is_named_as_the_commands_name_it(show):
+    """By the innermost function that is not the C++ library's, although that is inlined in the program."""
+    made = report_data.Recording()
+    program, allocator = "/srv/leak", report_data.ALLOCATOR | report_data.OWN
+    string = "std::__cxx11::basic_string<char, std::char_traits<char>, std::allocator<char> >::basic_string"
+    places = [
+        made.place("main", "/srv/leak.cpp", 30, program, report_data.OWN),
+        made.place("handle(int)", "/srv/leak.cpp", 17, program, report_data.OWN),
+        made.place(string, "/usr/include/c++/12/bits/basic_string.h", 659, program, allocator),
+        made.place("operator new(unsigned long)", "", 0, "/lib/libstdc++.so.6", report_data.ALLOCATOR),
+    ]  # fmt: skip
+    made.row(made.stack(places), 9 * MIB)
+    # A function without a name tells nothing, a line of Python more than a function within it.
+    made.row(made.stack([places[0], made.place("libx.so+0x12", "", 0, "/srv/libx.so")]), 8 * MIB)
+    line = made.place("array", "/usr/lib/python3/numeric.py", 5, kind=report_data.PYTHON)
+    made.row(made.stack([line, made.place("PyArray_New", "", 0, "/srv/libnp.so")]), 7 * MIB)
+    made.row(made.stack(places[2:]), 6 * MIB)
+    page = show(made, size=(700, 800))
+    named = page.locator(".holders summary .function")
+    long = "operator new(unsigned long)"
+    assert named.all_inner_texts() == ["handle(int)", "main", "array", long]
+
+    # A long name takes one line, and is whole in its title.
+    name = "ns::" + "a_template<int, " * 20 + "x>" * 20
+    made.row(made.stack([made.place(name, "/srv/leak.cpp", 3, program, report_data.OWN)]), 99 * MIB)
+    named = show(made, size=(700, 800)).locator(".holders summary .function")
+    heights = [one.bounding_box()["height"] for one in named.all()]
+    assert heights[0] == heights[1]
+    assert named.first.get_attribute("title").startswith(name[:290])
+
+
 def test_the_flame_graph_adds_up(show):
     page = show(report_data.small(), "view=flame")
     whole, blocks, below = tree(page)
@@ -281,7 +312,7 @@ def test_modes(show):
 
 
 def test_a_mode_without_data_says_why(show):
-    page = show(report_data.hostile(), "view=flame")
+    page = show(report_data.hostile(), "view=flame&process=")
     option = page.locator("option[value=temporary]")
     assert option.is_disabled()
     assert "needs a recording in exact mode" in option.inner_text()
@@ -401,7 +432,7 @@ def test_a_deep_zoom_is_in_sight(show):
 
 def test_a_long_name_does_not_move_the_drawing(show):
     """Else another frame would be under the mouse as soon as one is described."""
-    page = show(report_data.hostile(), "view=flame")
+    page = show(report_data.hostile(), "view=flame&process=")
     before = page.locator("div.flame").bounding_box()
     at = page.evaluate("""() => { const box = report.views.flame.canvas.element.getBoundingClientRect();
                                   return [box.left + 40, box.top + 30]; }""")

@@ -26,7 +26,8 @@ bool is_import_machinery(const Place& place) {
 // What C++ code asks for memory through is inlined anywhere.
 bool is_allocator(const Place& place, const Places& places) {
   if (place.kind != Place::Kind::native) return false;
-  constexpr std::array<std::string_view, 3> kNames = {"operator new", "std::", "__gnu_cxx::"};
+  constexpr std::array<std::string_view, 6> kNames = {
+      "operator new", "std::", "__gnu_cxx::", "void std::", "void* std::", "void* __gnu_cxx::"};
   return bundle::is_plumbing(places.module_path(place)) ||
          std::any_of(kNames.begin(), kNames.end(),
                      [&](std::string_view name) { return place.function.starts_with(name); });

@@ -1,25 +1,35 @@
 // A stack as a list, innermost first: the program's own lines stand out, machinery is folded away.
 "use strict";
 
-// The place that says most of a stack: the program's own innermost line, else the innermost that is
-// shown.
-report.telling = (data, node) => {
+// How well a place tells what its stack is about, as the commands have it (telling_of() in
+// tools/analysis/statistics.cpp): 3 a line of the program's own, 2 of Python, 1 a function that is
+// not the allocator's, the C or the C++ library's.
+const tellingOf = (data, place) => {
   const {kind} = report;
-  const machinery = kind.interpreter | kind.imports | kind.allocator;
-  let second;  // best
+  const flags = data.place_kind[place];
+  if ((flags & kind.mask) === kind.python) return flags & kind.own ? 3 : 2;
+  const name = data.strings[data.place_function[place]];
+  return flags & kind.allocator || name === "" || /\+0x[0-9a-f]+$/.test(name) ? 0 : 1;
+};
+
+// The place that a stack is known by: the innermost of those that tell most; undefined: no stack.
+report.telling = (data, node) => {
+  data.telling ??= Uint8Array.from({length: data.places}, (_, place) => tellingOf(data, place));
+  let best;
   for (let at = node; at !== 0; at = data.node_parent[at]) {
     const place = data.node_place[at];
-    if (data.place_kind[place] & kind.own) return place;
-    if (second === undefined && !(data.place_kind[place] & machinery)) second = place;
+    if (best === undefined || data.telling[place] > data.telling[best]) best = place;
+    if (data.telling[best] === 3) break;
   }
-  return second ?? (node !== 0 ? data.node_place[node] : undefined);
+  return best;
 };
 
 // source: the line of code, "" for none.
 report.frameItem = (name, where, source = "") => {
   const {element} = report;
   return [
-    element("span", {class: "function"}, name), " ", element("span", {class: "where"}, where),
+    element("span", {class: "function", title: name.length > 40 ? name : null}, name), " ",
+    element("span", {class: "where"}, where),
     source === "" ? null : element("code", {class: "source"}, source)
   ];
 };
