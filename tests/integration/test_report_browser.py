@@ -824,12 +824,14 @@ def test_hostile_names_stay_text(show):
 def test_leaks_and_fragmentation(show):
     page = show(report_data.small(), "view=leaks")
     text = page.locator("#panel").inner_text()
-    assert "At this rate --limit (512.0 MiB) is reached in 5.0 s." in text
+    at_this_rate = "At this rate --limit of 512.0 MiB"
+    assert f"{at_this_rate} would have been reached about 5.0 s later." in text
     row = page.locator("tbody tr").first
     # Told by the program's own line, although a library's is further in.
     assert row.inner_text().startswith("make_batch train.py:21")
     assert (
-        "384.0 MiB\t6.40 MiB/s\t384.0 MiB\t97.0 %\t1.00\t100.0 %\t58.0 s\theap" in row.inner_text()
+        "384.0 MiB\t6.40 MiB/s\t384.0 MiB\thigh (0.97)\t1.00\t100.0 %\t58.0 s\theap"
+        in row.inner_text()
     )
     row.locator("summary").click()
     assert row.locator(".stack li").all_inner_texts() == [
@@ -856,6 +858,33 @@ def test_leaks_and_fragmentation(show):
         "3 checkpoints of the 8 that it takes"
         in show(made, "view=leaks").locator("#panel").inner_text()
     )
+
+
+def test_leaks_of_a_process_that_lives_and_of_one_that_reached_its_limit(show):
+    made = report_data.small()
+    row = made.json["leaks"]["leaks"][0]
+    malloc = row["stack"][0]
+    string, handle, main = (
+        {**malloc, "function": name, "module": "/srv/leak", "file": "leak.cpp"}
+        for name in ["std::string::string", "handle", "main"]
+    )
+    made.json["leaks"]["leaks"] = [
+        {**row, "confidence": confidence, "stack": [malloc, string, handle, main]}
+        for confidence in (0.8, 0.79, 0.5, 0.49)
+    ]
+    made.json["meta"]["live"] = True
+    panel = show(made, "view=leaks").locator("#panel")
+    assert "--limit of 512.0 MiB is reached in about 5.0 s." in panel.inner_text()
+    rows = panel.locator("tbody").first.locator("tr").all_inner_texts()
+    for row, word in zip(rows, ["high (0.80)", "medium (0.79)", "medium (0.50)", "low (0.49)"]):
+        # As the commands name it: not by what the C++ library has inlined.
+        assert row.startswith("handle leak.cpp") and f"\t{word}\t" in row
+    assert len(rows) == 4
+
+    made.json["meta"]["live"] = False
+    made.json["leaks"]["limit"]["reached_in_seconds"] = 0.033
+    text = show(made, "view=leaks").locator("#panel").inner_text()
+    assert "--limit of 512.0 MiB is reached." in text and "At this rate" not in text
 
 
 def test_a_name_of_a_mib_does_not_stop_a_search(show):

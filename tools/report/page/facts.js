@@ -19,7 +19,8 @@ report.factText = (key, value, path = [key]) => {
   if (typeof value === "number") {
     if (/bytes_per_second$/.test(key)) return `${report.bytes(value)}/s`;
     if (isBytes(path)) return value >= 2 ** 62 ? "unlimited" : report.bytes(value);
-    if (/(^|_)share$|^confidence$|^steadiness$/.test(key)) return report.share(value, 1);
+    if (key === "confidence") return report.confidence(value);
+    if (/(^|_)share$|^steadiness$/.test(key)) return report.share(value, 1);
     if (key.endsWith("_mb")) return report.bytes(value * 1048576);
     if (key.endsWith("_ms")) return report.duration(value);
     if (/_(seconds|s)$/.test(key)) return report.duration(value * 1000);

@@ -18,6 +18,12 @@ report.count = (count) => Math.round(count).toLocaleString("en-US");
 
 report.share = (part, whole) => (whole > 0 ? `${((100 * part) / whole).toFixed(1)} %` : "0.0 %");
 
+// As `oomrec leaks` has it.
+report.confidence = (value) => `${
+    value >= 0.8     ? "high" :
+        value >= 0.5 ? "medium" :
+                       "low"} (${value.toFixed(2)})`;
+
 report.plural = (count, one, several) =>
     `${report.count(count)} ${Math.round(count) === 1 ? one : several}`;
 

@@ -16,12 +16,27 @@ const leakTitle = (leaks) => {
 const leakWhere = (stack) => {
   const isOwn = (frame) => frame.kind === "python" &&
       !/\/(site|dist)-packages\/|\/lib\/python3|^<frozen/.test(frame.file ?? "");
+  // Not the allocator's, the C or the C++ library's.
+  const tells = ({function: name, module}) => name &&
+      !/^(void\*? )?(std|__gnu_cxx)::|^operator new/.test(name) &&
+      !/^(libc\.so|libc-2|libstdc\+\+|libc\+\+|ld-linux|libjemalloc|libtcmalloc|libmimalloc|liboomrec)/
+           .test(report.baseName(module ?? ""));
   const frame = stack.find(isOwn) ?? stack.find((one) => one.kind === "python") ??
-      stack.find((one) => one.function) ?? stack[0];
+      stack.find(tells) ?? stack[0];
   if (!frame) return "(no stack)";
   const where = frame.file ? `${report.baseName(frame.file)}${frame.line ? `:${frame.line}` : ""}` :
                                                                            report.baseName(frame.module ?? "");
   return report.text(`${frame.function ?? "(no name)"} ${where}`, 100);
+};
+
+// When the limit is reached. A process that has ended goes on to nothing.
+const limitText = (data) => {
+  const {name, bytes, reached_in_seconds: seconds} = data.leaks.limit;
+  const limit = `${report.text(name, 60)} of ${report.bytes(bytes)}`;
+  if (seconds < 1) return `${limit} is reached.`;
+  const time = report.duration(1000 * seconds);
+  return data.meta.live ? `At this rate ${limit} is reached in about ${time}.` :
+                          `At this rate ${limit} would have been reached about ${time} later.`;
 };
 
 const leakRow = (leak) => {
@@ -59,11 +74,7 @@ report.views.leaks = {
       }));
     }
     if (leaks.limit) {
-      place.append(element(
-          "p", {},
-          `At this rate ${report.text(leaks.limit.name, 60)} (${
-              report.bytes(leaks.limit.bytes)}) is reached in ${
-              report.duration(1000 * leaks.limit.reached_in_seconds)}.`));
+      place.append(element("p", {}, limitText(data)));
     }
     if (leaks.suggestions?.length > 0) {
       place.append(
