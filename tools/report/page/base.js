@@ -44,7 +44,7 @@ report.behind = (title, head, rows) => {
 report.simpleTable = (title, head, rows) => {
   const {element} = report;
   const isFigure = (cell) =>
-      /^(about )?[−+]?[\d,.]+( ([KMGTP]iB|bytes|byte|%|s|ms|min|h)(\/s)?)?$|^(unlimited|not known|–)$/
+      /^(about )?[−+]?[\d,.]+( ([KMGTPE]iB|bytes|byte|%|s|ms|min|h)(\/s)?)?$|^(unlimited|not known|–)$/
           .test(cell);
   const cell = (value) => element("td", {class: isFigure(value) ? "figure" : null}, value);
   const heading = (name, i) =>

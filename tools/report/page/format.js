@@ -1,17 +1,19 @@
-// Figures, times and names as people read them. Bytes in KiB, MiB, …; times in ms since 1970.
+// Figures, times and names as people read them. Bytes in KiB, MiB, … with one decimal, as the
+// commands print them; times in ms since 1970.
 "use strict";
 
 report.bytes = (bytes) => {
   const sign = bytes < 0 ? "−" : "";
   let value = Math.abs(bytes);
   if (value < 1024) return `${sign}${Math.round(value)} bytes`;
-  let unit = -1;
-  while (value >= 1024 && unit < 4) {
+  value /= 1024;
+  let unit = 0;
+  // 1023.95 would be 1024.0 of the smaller unit.
+  while (value >= 1023.95 && unit < 5) {
     value /= 1024;
     ++unit;
   }
-  return `${sign}${value.toFixed(value < 9.995 ? 2 : 1)} ${
-          ["KiB", "MiB", "GiB", "TiB", "PiB"][unit]}`;
+  return `${sign}${value.toFixed(1)} ${["KiB", "MiB", "GiB", "TiB", "PiB", "EiB"][unit]}`;
 };
 
 report.count = (count) => Math.round(count).toLocaleString("en-US");
