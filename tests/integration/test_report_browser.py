@@ -651,6 +651,24 @@ def test_the_table_sorts_and_filters(show):
     assert "zoom=" in address(page) and "view=flame" in address(page)
 
 
+def test_all_of_the_programs_executable_is_the_program(show):
+    made = report_data.Recording()
+    made.json["meta"]["executable"] = "/srv/leak"
+    start = made.place("_start", "", 0, "/srv/leak")
+    places = [
+        start,
+        made.place("main", "/srv/leak.cpp", 3, "/srv/leak", report_data.OWN),
+        made.place("malloc", "", 0, "/lib/libc.so.6", report_data.ALLOCATOR),
+    ]
+    made.row(made.stack(places), MIB)
+    page = show(made, "view=flame")
+    part_of = "([place]) => report.partOf(report.data, place)"
+    assert page.evaluate(part_of, [start]) == "the program"
+    assert page.locator("ul.legend").inner_text().split() == ["the", "program", "others"]
+    made.json["meta"]["executable"] = None
+    assert show(made).evaluate(part_of, [start]) == "leak"
+
+
 def window(first: float, last: float) -> str:
     """Of the address: seconds of the recording."""
     start = int(report_data.START_MS)

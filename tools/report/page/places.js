@@ -81,6 +81,8 @@ report.partOf = (data, place) => {
   if (flags & kind.own) return "the program";
   if (python) return "Python's library";
   if (flags & kind.interpreter) return "Python's interpreter";
+  // What starts it, and its insides of allocators.
+  if (module !== "" && module === data.meta.executable) return "the program";
   return report.baseName(module) || "(unknown)";
 };
 
