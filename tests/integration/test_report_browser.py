@@ -73,12 +73,21 @@ def show(browser, template, tmp_path):
             ),
         )
 
-    def opened(recording, address="", *, view="", size=(1280, 800), scale=1, dark=False):
+    def opened(
+        recording,
+        address="",
+        *,
+        view="",
+        size=(1280, 800),
+        scale=1,
+        dark=False,
+        clock="Asia/Kolkata",
+    ):
         context = browser.new_context(
             viewport={"width": size[0], "height": size[1]},
             device_scale_factor=scale,
             color_scheme="dark" if dark else "light",
-            timezone_id="Asia/Kolkata",
+            timezone_id=clock,
         )
         contexts.append(context)
         context.set_default_timeout(PATIENCE_MS)
@@ -520,6 +529,16 @@ def test_a_window_by_keyboard(show):
     assert "Window: 49.0 s – 59.0 s" in page.locator("#window-bar").inner_text()
     page.keyboard.press("Escape")
     assert "window" not in address(page)
+
+
+def test_a_time_is_said_once_where_clocks_agree(show):
+    page = show(report_data.small(), clock="UTC")
+    text = page.locator("body").inner_text()
+    assert "2026-11-18 11:07:40 UTC\n" in text and " local)" not in text
+    change(page, view="timeline")
+    page.locator("svg.chart").first.focus()
+    page.keyboard.press("ArrowLeft")
+    assert "11:07:39.000 UTC: " in page.locator(".caption").first.inner_text()
 
 
 def test_the_timeline_shows_limits_marks_and_refusals(show):

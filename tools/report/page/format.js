@@ -39,10 +39,14 @@ report.local = (ms) => {
       `${two(at.getHours())}:${two(at.getMinutes())}:${two(at.getSeconds())} local`;
 };
 
+// Once, where the reader's clock is UTC.
+report.bothClocks = (ms) => new Date(ms).getTimezoneOffset() === 0 ?
+    report.utc(ms) :
+    `${report.utc(ms)} (${report.local(ms)})`;
+
 report.bothTimes = (text) => {
   const ms = Date.parse(text);
-  return Number.isNaN(ms) ? report.text(text) :
-                            `${report.utc(ms).replace(".000", "")} (${report.local(ms)})`;
+  return Number.isNaN(ms) ? report.text(text) : report.bothClocks(ms).replace(".000", "");
 };
 
 report.duration = (ms) => {

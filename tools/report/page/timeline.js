@@ -42,7 +42,7 @@ report.reading = (times, series, text) => (ms) => {
   const at = Math.max(0, d3.bisectRight(times, ms) - 1);
   const figures =
       series.map((one) => `${report.text(one.name, 60)} ${report.bytes(text(one, at))}`);
-  return `${report.utc(times[at])} (${report.local(times[at])}): ${figures.join(", ")}`;
+  return `${report.bothClocks(times[at])}: ${figures.join(", ")}`;
 };
 
 report.valueAt = (one, i) => one.values[i];
