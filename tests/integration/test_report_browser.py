@@ -434,6 +434,11 @@ def test_a_deep_zoom_is_in_sight(show):
         at = box_of(one, "level 399")
         drawn = one.locator("div.flame").bounding_box()
         assert drawn["y"] < at["y"] < drawn["y"] + drawn["height"]
+    # The path to it begins at the outermost frame; it scrolls, and ends in sight.
+    path = page.locator(".path")
+    assert path.inner_text().startswith("all › level 0 › level 1 › level 2 ›")
+    box, last = path.bounding_box(), path.locator("[aria-current]").bounding_box()
+    assert box["height"] < 80 and box["y"] <= last["y"] < box["y"] + box["height"]
     page.get_by_role("button", name="Show all").click()
     settled(page)
     assert page.evaluate("report.views.flame.canvas.element.scrollTop") == 0
@@ -643,6 +648,7 @@ def test_a_table_is_behind_every_drawing(show):
 
 def test_the_table_sorts_and_filters(show):
     page = show(report_data.small(), "view=table")
+    assert "double click on a row" in page.locator("#panel > p.quiet").inner_text()
     rows = page.locator(".virtual tbody tr:not(.gap)")
     assert rows.first.inner_text().split("\t") == [
         "PyArray_NewFromDescr", "numpy/core/_multiarray.so", "400.0 MiB", "16", "400.0 MiB", "16",
@@ -655,14 +661,18 @@ def test_the_table_sorts_and_filters(show):
     assert heading.get_attribute("aria-sort") == "ascending"
     # A recursion is counted once.
     page.get_by_role("searchbox").fill("walk")
+    settled(page)
     assert rows.all_inner_texts() == ["walk\t/srv/train/walk.py\t7.0 MiB\t7\t7.0 MiB\t7"]
     page.get_by_role("searchbox").fill("")
     choice(page, "By").select_option("file")
+    settled(page)
     assert rows.first.inner_text().split("\t")[0].endswith("_multiarray.so")
     choice(page, "By").select_option("module")
+    settled(page)
     totals = {row.split("\t")[0]: row.split("\t")[3] for row in rows.all_inner_texts()}
     assert totals["the program"] == "750.0 MiB" and totals["numpy"] == "400.0 MiB"
     choice(page, "By").select_option("stack")
+    settled(page)
     assert rows.count() == 6
     page.locator(".virtual").focus()
     page.keyboard.press("ArrowDown")
@@ -700,6 +710,7 @@ def test_the_table_of_a_window_adds_up_and_claims_no_counts(show, by):
     made.json["processes"].append({**made.json["processes"][0], "pid": 4243, "relation": "child"})
     made.row(made.columns["row_node"][0], 900 * MIB, process=1)
     page = show(made, f"view=table&table={by}&mode=window_end&window={window(18, 30)}&sort=3d")
+    settled(page)
     rows = [
         row.split("\t") for row in page.locator(".virtual tbody tr:not(.gap)").all_inner_texts()
     ]

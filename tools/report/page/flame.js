@@ -106,7 +106,7 @@ report.views.flame = {
     const nodes = [];
     for (let node = zoom; node !== 0; node = tree.parent[node]) nodes.push(node);
     nodes.push(0);
-    const steps = nodes.reverse().slice(-6);
+    nodes.reverse();
     if (zoom === 0) {
       const hint = tree.bytes[0] === 0 && tree.count[0] === 0 ?
           "Nothing of this kind is in the recording, or the choices above leave nothing." :
@@ -114,9 +114,9 @@ report.views.flame = {
       this.path.replaceChildren(element("span", {class: "quiet"}, hint));
       return;
     }
-    this.path.replaceChildren(...steps.flatMap(
+    this.path.replaceChildren(...nodes.flatMap(
         (node, i) =>
-            [i > 0 || steps.length < nodes.length ? " › " : "",
+            [i > 0 ? " › " : "",
              node === zoom ?
                  element(
                      "span", {"aria-current": "true"},
@@ -128,6 +128,7 @@ report.views.flame = {
                      },
                      report.text(report.frameName(data, tree.place[node]), 40)),
     ]));
+    this.path.scrollTop = this.path.scrollHeight;  // the zoomed one is in sight
   },
 
   drawLegend(data) {

@@ -28,6 +28,9 @@ report.views.table = {
                 ],
                 state.table, (table) => report.change({table, sort: ""})),
             this.filter, this.said),
+        element(
+            "p", {class: "quiet help"},
+            "A double click on a row, or arrow keys and Enter, shows it in the flame graph."),
         this.holder);
     this.update(data);
   },
