@@ -48,8 +48,10 @@ def test_sources_that_are_elsewhere_now(oomrec, bundle, tmp_path):
 
 
 def test_a_file_that_was_changed_is_told(oomrec, bundle, tmp_path):
+    begun = (tmp_path / "leak.py").stat().st_mtime
     assert "lines may be others" not in shown(oomrec, bundle)
     (tmp_path / "leak.py").write_text(LEAK.replace("20 <<", "21 <<"))
+    os.utime(tmp_path / "leak.py", (begun + 60, begun + 60))
     text = shown(oomrec, bundle)
     assert "bytearray(21 << 20)" in text
     assert "changed after the process began, so that lines may be others" in " ".join(text.split())

@@ -115,7 +115,10 @@ bool SourceLines::read(const fs::path& path, File& file) {
   bytes_ += file.text.size();
   const auto changed_ns = static_cast<std::uint64_t>(status.st_mtim.tv_sec) * 1'000'000'000 +
                           static_cast<std::uint64_t>(status.st_mtim.tv_nsec);
-  file.newer = begun_ns_ != 0 && changed_ns > begun_ns_;
+  // Both are of the kernel's coarse clock, a few milliseconds late or early: a script may be
+  // written and run at once.
+  constexpr std::uint64_t kCoarseNs = 20'000'000;
+  file.newer = begun_ns_ != 0 && changed_ns > begun_ns_ + kCoarseNs;
   return true;
 }
 
