@@ -52,7 +52,8 @@ need_packages() {
     return 1
   fi
   # shellcheck disable=SC2086 # a list of words
-  quietly "installing$missing" install_now $missing
+  quietly "installing$missing" install_now $missing || return 1
+  find_tools
 }
 
 # need_venv BUILD: sets $venv to the build folder's Python environment, made when it is missing.
@@ -79,10 +80,14 @@ torch=torch==2.13.0+cpu
 # Clients of a GPU's driver, which run on the tests' own.
 gpu_clients='numba==0.68.1 cuda-bindings==13.5.0 cuda-core==1.2.2'
 
-# The distribution's own tools: wrappers of Python version managers often stand before them.
-meson=/usr/bin/meson
-[ -x "$meson" ] || meson=meson
-[ -x /usr/bin/ninja ] && export NINJA=/usr/bin/ninja
+# The distribution's own tools: wrappers of Python version managers often stand before them. Said anew
+# by need_packages, which may have installed them.
+find_tools() {
+  meson=meson
+  [ ! -x /usr/bin/meson ] || meson=/usr/bin/meson
+  [ ! -x /usr/bin/ninja ] || export NINJA=/usr/bin/ninja
+}
+find_tools
 
 # need_ruff: sets $ruff to the one release of ruff whose formatting counts, installed into build/lint.
 need_ruff() {
