@@ -12,7 +12,7 @@ MIB = 1 << 20
 BASE = 0x7F40_0000_0000
 
 
-def frame(line: int, name: str, file: str = "/work/train.py") -> dict:
+def frame(line: int, name: str, file: str = "/srv/train.py") -> dict:
     return {"filename": file, "line": line, "name": name}
 
 

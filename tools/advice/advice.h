@@ -14,7 +14,7 @@
 #include "recorder/vocabulary.h"
 #include "tools/analysis/devices.h"
 #include "tools/bundles/source.h"
-#include "tools/leaks/growth.h"
+#include "tools/leaks/detect.h"
 
 namespace oomrec::tools {
 
@@ -55,6 +55,8 @@ struct AdviceRule {
 };
 const std::vector<AdviceRule>& advice_rules();
 
+// `leaks`: of the same recording, whose places the source's are.
+AdviceFacts advice_facts(const Source& source, const Leaks& leaks);
 AdviceFacts advice_facts(const Source& source);
 
 // Of the rules that fire, in their order.

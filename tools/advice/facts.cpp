@@ -3,7 +3,6 @@
 
 #include "tools/advice/advice.h"
 #include "tools/analysis/statistics.h"
-#include "tools/leaks/detect.h"
 #include "tools/print/happened.h"
 #include "tools/print/stack.h"
 
@@ -21,11 +20,15 @@ std::vector<Place> copied(const std::vector<PlaceId>& ids, const Places& places)
   return stack;
 }
 
-std::vector<HolderFigures> largest_holders(const Recording& recording) {
+std::vector<HolderFigures> living_holders(const Recording& recording) {
   std::vector<HolderFigures> holders = recording.holders();
   std::erase_if(holders, [](const HolderFigures& holder) {
     return !adds_up(holder.space) || holder.live_bytes == 0;
   });
+  return holders;
+}
+
+void keep_largest(std::vector<HolderFigures>& holders) {
   const std::size_t kept = std::min(holders.size(), kMostHolders);
   std::partial_sort(holders.begin(), holders.begin() + static_cast<std::ptrdiff_t>(kept),
                     holders.end(), [](const HolderFigures& a, const HolderFigures& b) {
@@ -33,13 +36,12 @@ std::vector<HolderFigures> largest_holders(const Recording& recording) {
                                                           : a.entry < b.entry;
                     });
   holders.resize(kept);
-  return holders;
 }
 
 // What each subject holds.
 class Subjects {
  public:
-  Subjects(const Source& source, const std::vector<HolderFigures>& holders) {
+  Subjects(const Source& source, const std::vector<HolderFigures>& holders, const Leaks& leaks) {
     Stacks stacks{*source.recording, *source.places};
     std::vector<StackId> stack_of;
     for (const HolderFigures& holder : holders) stack_of.push_back(stacks.of_node(holder.node));
@@ -52,7 +54,7 @@ class Subjects {
       held_[at->second].bytes += holders[i].live_bytes;
       held_[at->second].count += holders[i].live_count;
     }
-    add_growth(leaks_of(*source.recording, stacks, *source.places));
+    add_growth(leaks);
   }
 
   std::vector<HeldBy> take() {
@@ -97,11 +99,17 @@ std::size_t threads_of(const Recording& recording) {
 }  // namespace
 
 AdviceFacts advice_facts(const Source& source) {
+  Stacks stacks{*source.recording, *source.places};
+  return advice_facts(source, leaks_of(*source.recording, stacks, *source.places));
+}
+
+AdviceFacts advice_facts(const Source& source, const Leaks& leaks) {
   const Recording& recording = *source.recording;
   AdviceFacts facts;
-  facts.held = Subjects{source, largest_holders(recording)}.take();
-  for (const HolderFigures& holder : recording.holders())
-    if (adds_up(holder.space)) facts.all_bytes += holder.live_bytes;
+  std::vector<HolderFigures> holders = living_holders(recording);
+  for (const HolderFigures& holder : holders) facts.all_bytes += holder.live_bytes;
+  keep_largest(holders);
+  facts.held = Subjects{source, holders, leaks}.take();
   const Refused refused{source};
   if (refused.there) {
     facts.request_bytes = refused.failure.bytes;

@@ -4,10 +4,12 @@
 
 #include <string_view>
 
+#include "recorder/bundle/text.h"
+
 namespace oomrec::tools {
 namespace {
 
-std::string_view base_name(std::string_view path) { return path.substr(path.rfind('/') + 1); }
+using bundle::base_name;
 
 std::string place_key(const Place& place, const Places& places) {
   const std::string file = place.file.empty() ? places.module_path(place) : place.file;

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdlib>
 
+#include "recorder/bundle/text.h"
 #include "recorder/session/view.h"
 #include "tools/analysis/recording.h"
 #include "tools/bundles/outcome.h"
@@ -95,7 +96,7 @@ BundleSummary summary_of(const fs::path& bundle) {
     summary.pid = static_cast<std::uint64_t>(recording.header().pid);
     summary.outcome = outcome_now(summary.outcome, recording.header(), summary.path, manifest);
     const std::string executable = recording.text(recording.header().executable);
-    summary.program = executable.substr(executable.rfind('/') + 1);
+    summary.program = bundle::base_name(executable);
   } catch (const Error&) {
     // Listed all the same: its JSON files may be whole.
   }

@@ -6,6 +6,7 @@
 #include <thread>
 #include <vector>
 
+#include "recorder/bundle/text.h"
 #include "recorder/bundle/verdict.h"
 #include "recorder/session/places.h"
 #include "recorder/session/view.h"
@@ -113,7 +114,7 @@ ChildDeath story_of(const Lost& lost, const Source& worker, VerdictCode code,
   told.held_bytes = worker.recording->held_bytes();
   tell_largest(worker, told);
   const std::string executable = worker.recording->text(worker.recording->header().executable);
-  system::Text{told.program} << executable.substr(executable.rfind('/') + 1);
+  system::Text{told.program} << bundle::base_name(executable);
   const std::string link = worker.bundle.lexically_relative(beside).string();
   if (link.size() < sizeof told.bundle) system::Text{told.bundle} << link;
   system::Text{told.summary} << text_of(member(worker.metadata, "verdict"), "summary").value_or("");

@@ -4,14 +4,13 @@
 
 #include <algorithm>
 
+#include "recorder/bundle/text.h"
 #include "tools/text.h"
 
 namespace oomrec::tools {
 namespace {
 
-std::string base_name(std::string_view path) {
-  return std::string{path.substr(path.rfind('/') + 1)};
-}
+using bundle::base_name;
 
 void add(Held& to, std::uint64_t bytes, std::uint64_t count) {
   to.bytes += bytes;
@@ -25,7 +24,7 @@ std::string plain_name(const Place& place, const Places& places) {
                        place.file.empty() ? "?" : base_name(place.file), place.line);
   }
   if (!place.function.empty()) return place.function;
-  const std::string module = base_name(places.module_path(place));
+  const std::string module{base_name(places.module_path(place))};
   return fmt::format("{}+{:#x}", module.empty() ? "unknown code" : module, place.offset);
 }
 

@@ -8,13 +8,14 @@
 #include <string_view>
 
 #include "recorder/bundle/own_code.h"
+#include "recorder/bundle/text.h"
 #include "tools/launch/facts.h"
 #include "tools/text.h"
 
 namespace oomrec::tools {
 namespace {
 
-std::string base_name(const std::string& path) { return path.substr(path.rfind('/') + 1); }
+using bundle::base_name;
 
 bool is_native(const Place& place) { return place.kind == Place::Kind::native; }
 
@@ -74,7 +75,7 @@ std::string never_began(const Source& bundle, const Options& options) {
   const bool before_main = is_before_main(stack, *bundle.places);
   if (!before_main && !is_before_python(*bundle.recording)) return {};
 
-  const std::string program = base_name(bundle.recording->text(view.header().executable));
+  const std::string program{base_name(bundle.recording->text(view.header().executable))};
   const char* beginning = before_main ? "its main" : "its first line";
   const bundle::Verdict verdict = bundle.verdict();
   if (verdict.limit == LimitKind::soft) {

@@ -10,6 +10,7 @@
 #include <functional>
 #include <sstream>
 
+#include "recorder/bundle/text.h"
 #include "recorder/session/places.h"
 #include "recorder/system/files.h"
 #include "tools/error.h"
@@ -29,7 +30,7 @@ struct Candidate {
   std::uint64_t start_ticks = 0;
 };
 
-std::string_view base_name(std::string_view path) { return path.substr(path.rfind('/') + 1); }
+using bundle::base_name;
 
 // The process' number in its own pid namespace, which is the one its session knows.
 pid_t own_pid(pid_t pid) {

@@ -2,11 +2,24 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-
 #include "tools/text.h"
 
 namespace oomrec::tools {
+namespace {
+
+// Whether a forked process still holds what it had at the fork. There may be a million holders:
+// none but the one that is looked for is made into figures.
+bool has_inherited(const session::View& view) {
+  session::Holder holder;
+  for (std::uint64_t i = 1; i < view.count(session::TableId::holders); ++i) {
+    if (view.read(session::TableId::holders, i, holder) &&
+        holder.api == static_cast<std::uint16_t>(Api::inherited) && holder.live_bytes != 0)
+      return true;
+  }
+  return false;
+}
+
+}  // namespace
 
 std::vector<std::string> notes_of(const Source& source) {
   const Recording& recording = *source.recording;
@@ -37,11 +50,7 @@ std::vector<std::string> notes_of(const Source& source) {
         "exact",
         size_text(header.large_bytes), size_text(header.interval_bytes));
   });
-  const std::vector<HolderFigures> holders = recording.holders();
-  const bool has_inherited = std::any_of(holders.begin(), holders.end(), [](const auto& holder) {
-    return holder.api == Api::inherited && holder.live_bytes != 0;
-  });
-  add_if(has_inherited, [] {
+  add_if(has_inherited(recording.view()), [] {
     return std::string{
         "a forked process: [inherited from the parent process] is what it had at the fork, and "
         "the first MiB of its own"};

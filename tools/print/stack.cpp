@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "recorder/bundle/text.h"
 #include "tools/print/shorten.h"
 #include "tools/text.h"
 
@@ -11,9 +12,7 @@ namespace {
 constexpr std::size_t kMostLines = 14;  // of one stack, unless all are asked for
 constexpr std::size_t kWidestPath = 46;
 
-std::string base_name(std::string_view path) {
-  return std::string{path.substr(path.rfind('/') + 1)};
-}
+using bundle::base_name;
 
 // Of an installed package what its name begins with; the end of a path that is too long.
 std::string short_path(std::string_view path) {

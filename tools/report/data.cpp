@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "recorder/bundle/text.h"
 #include "tools/advice/advice.h"
 #include "tools/bundles/other_processes.h"
 #include "tools/fragmentation/page.h"
@@ -22,9 +23,9 @@ std::uint16_t own_number(const Json& processes) {
   return 0;
 }
 
-Json advice_json(const Source& source, const ReportRows& rows) {
+Json advice_json(const Source& source, const Leaks& leaks, const ReportRows& rows) {
   Json list = Json::array();
-  for (const Hint& hint : advice_of(advice_facts(source))) {
+  for (const Hint& hint : advice_of(advice_facts(source, leaks))) {
     const auto row = hint.holder ? rows.row_of(*hint.holder) : std::nullopt;
     list.push_back(
         {{"rule", hint.rule}, {"text", hint.text}, {"row", row ? Json(*row) : Json(nullptr)}});
@@ -42,18 +43,11 @@ void add_other_processes(const Source& source, const Json& processes, StackTrie&
   });
 }
 
-// What other commands say of the same recording, as they print it.
-Json analyses_json(const Source& source) {
-  constexpr std::size_t kMostLeaks = 100;
-  return {{"leaks", LeakReport{source}.json(kMostLeaks)},
-          {"fragmentation", fragmentation_json(fragmentation_of(source), source)}};
-}
-
 }  // namespace
 
 std::string program_name(const Recording& recording) {
-  const auto base_name = [](const std::string& path) { return path.substr(path.rfind('/') + 1); };
-  const std::string program = base_name(recording.text(recording.header().executable));
+  using bundle::base_name;
+  const std::string program{base_name(recording.view().string(recording.header().executable))};
   if (program.starts_with("python")) {
     for (const std::string& word : recording.arguments())
       if (word.ends_with(".py")) return printable(base_name(word));
@@ -77,8 +71,11 @@ std::string report_data(const Source& source) {
   add_other_processes(source, json["processes"], trie, rows);
   rows.add_to(container);
   trie.add_to(container);
-  json["advice"] = advice_json(source, rows);
-  json.update(analyses_json(source));
+  const LeakReport leaks{source};
+  json["advice"] = advice_json(source, leaks.leaks(), rows);
+  constexpr std::size_t kMostLeaks = 100;
+  json["leaks"] = leaks.json(kMostLeaks);
+  json["fragmentation"] = fragmentation_json(fragmentation_of(source), source);
   json["groups"] = trie.groups();
   json["labels"] = trie.labels();
   json["strings"] = trie.texts();

@@ -4,6 +4,7 @@
 
 #include <cmath>
 
+#include "recorder/bundle/text.h"
 #include "tools/print/stack.h"
 #include "tools/text.h"
 
@@ -12,7 +13,7 @@ namespace {
 
 constexpr std::size_t kMostCallers = 4;
 
-std::string_view base_name(std::string_view path) { return path.substr(path.rfind('/') + 1); }
+using bundle::base_name;
 
 // Shorter than place_text(): a row has room for a name, and Enter shows the rest.
 std::string short_text(const Place& place, const Places& places) {

@@ -79,7 +79,7 @@ void fill_header(SessionImage& image) {
   using namespace std::string_literals;
   set(&Header::command_line, hostile("program") + "\0"s + hostile("--option=") + "\0"s);
   set(&Header::executable, hostile("/usr/bin/program"));
-  set(&Header::working_directory, hostile("/work/"));
+  set(&Header::working_directory, hostile("/srv/"));
   set(&Header::dump_directory, hostile("/dumps/"));
   set(&Header::off_reason, hostile("off "));
   set(&Header::heap_note, hostile("heap "));
@@ -102,10 +102,10 @@ SessionImage recording() {
     fill(row.name, "t");
   });
   const u32 library = module(image, hostile("/lib/library.so"), 0x11);
-  const u32 function = code(image, hostile("/work/file.py"), hostile("function"));
+  const u32 function = code(image, hostile("/srv/file.py"), hostile("function"));
   const u32 large =
-      code(image, huge("/work/large.py", kMaxStringBytes), huge("large", kMaxStringBytes));
-  const u32 forged = code(image, huge("/work/huge.py", 1 << 20), huge("huge", 1 << 20));
+      code(image, huge("/srv/large.py", kMaxStringBytes), huge("large", kMaxStringBytes));
+  const u32 forged = code(image, huge("/srv/huge.py", 1 << 20), huge("huge", 1 << 20));
 
   const u32 lane = image.lane(64);
   u32 node = image.node(0, special_frame(SpecialFrame::thread_group, group));
