@@ -16,10 +16,12 @@
 #include "recorder/crash.h"
 #include "recorder/device/devices.h"
 #include "recorder/ended_children.h"
+#include "recorder/environment.h"
 #include "recorder/failures.h"
 #include "recorder/handlers.h"
 #include "recorder/injection.h"
 #include "recorder/near_limit.h"
+#include "recorder/rank.h"
 #include "recorder/recorder.h"
 #include "recorder/shared_memory.h"
 #include "recorder/stack/stack.h"
@@ -41,6 +43,7 @@ namespace {
 
 constexpr std::uint64_t kMiB = std::uint64_t{1} << 20;
 constexpr std::size_t kPathBytes = 4096;
+constexpr std::size_t kJobBytes = 256;  // of a job's name
 
 struct Process {
   char dump_pattern[kPathBytes];  // absolute; % words stand
@@ -50,6 +53,8 @@ struct Process {
   bool simulated;
   std::uint64_t limit_as_bytes;  // as set; 0: not set
   std::uint64_t limit_as_own_bytes;
+  RankFacts rank;  // its job is in `job`
+  char job[kJobBytes];
 };
 constinit Process g_process{};
 
@@ -71,17 +76,6 @@ void make_absolute(const char* path, char (&out)[kPathBytes]) noexcept {
   if (path[0] != '/' && system::call(SYS_getcwd, directory, sizeof(directory)) > 0)
     text << directory << '/';
   text << path;
-}
-
-std::string_view variable(const char* const* environment, std::string_view name) noexcept {
-  for (; environment != nullptr && *environment != nullptr; ++environment) {
-    const std::string_view entry = *environment;
-    if (entry.size() > name.size() && entry.substr(0, name.size()) == name &&
-        entry[name.size()] == '=') {
-      return entry.substr(name.size() + 1);
-    }
-  }
-  return {};
 }
 
 void expand_dump_directory() noexcept {
@@ -145,6 +139,20 @@ void describe_limits() noexcept {
   header.limit_as_own_bytes = g_process.limit_as_own_bytes;
 }
 
+// The program may change its environment at any time, so it is read once.
+void remember_rank(const char* const* environment) noexcept {
+  g_process.rank = read_rank(environment);
+  Text job(g_process.job);
+  job << g_process.rank.job;
+  g_process.rank.job = job.view();
+}
+
+void describe_rank(InHook hook) noexcept {
+  const RankFacts& facts = g_process.rank;
+  const session::StringId job = g_session.add_string(hook, facts.job);
+  g_session.header().rank = {facts.known, facts.rank, facts.local_rank, facts.world_size, job, 0};
+}
+
 // The session of this process image; afterwards events are recorded.
 bool open_session(InHook hook, bool child) noexcept {
   const Options& options = g_state.options;
@@ -172,6 +180,7 @@ bool open_session(InHook hook, bool child) noexcept {
   header.python.raw_malloc = g_process.python_raw_malloc;
   header.simulated = g_process.simulated;
   describe_limits();
+  describe_rank(hook);
   g_state.start_ns = header.start_monotonic_ns;
   expand_dump_directory();
   header.dump_directory = g_session.add_string(hook, g_process.dump_directory);
@@ -218,6 +227,7 @@ bool start(const Options& options) noexcept {
   start_injection(options.fail);
   set_limit(hook, options.limit);
   g_process.python_raw_malloc = variable(environ, "PYTHONMALLOC").substr(0, 6) == "malloc";
+  remember_rank(environ);
   g_process.simulated = variable(environ, "OOMREC_SIMULATED") == "1";
   make_absolute(options.dump_dir, g_process.dump_pattern);
   if (options.session_dir[0] != '\0')

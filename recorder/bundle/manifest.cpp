@@ -47,6 +47,13 @@ bool write_manifest(InHook hook, Job& job) noexcept {
   json.key("pid").signed_number(header.pid);
   json.key("process").string(process_key(header, key));
   json.key("process_bundle").number(number);
+  const auto number_or_null = [&](std::uint32_t value) noexcept {
+    header.rank.known != 0 ? json.number(value) : json.null();
+  };
+  json.key("rank"), number_or_null(header.rank.rank);
+  json.key("local_rank"), number_or_null(header.rank.local_rank);
+  json.key("world_size"), number_or_null(header.rank.world_size);
+  json.key("job_id").string_or_null(job.view.string(header.rank.job));
   json.key("reduced").string_or_null(reduction_word(job.reduction));
   json.end_object();
   return file.done();

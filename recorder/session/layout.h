@@ -30,7 +30,7 @@
 namespace oomrec::session {
 
 inline constexpr u64 kMagic = 0x014345524d4f4f1aULL;  // 1A "OOMREC" 01
-inline constexpr u32 kVersion = 5;
+inline constexpr u32 kVersion = 6;
 inline constexpr u64 kSegmentBytes = u64{16} << 20;
 inline constexpr u32 kMaxSegments = 64;
 inline constexpr u64 kPageBytes = 4096;
@@ -115,6 +115,17 @@ struct Python {
   u32 reserved;
 };
 
+// Of a process that is one of many (torchrun, mpirun, srun). A job may be known without a rank.
+struct Rank {
+  u32 known;  // 1: the three numbers hold
+  u32 rank;
+  u32 local_rank;
+  u32 world_size;
+  StringId job;
+  u32 reserved;
+};
+static_assert(sizeof(Rank) == 24 && offsetof(Rank, job) == 16);
+
 struct Header {
   u64 magic;
   u32 version;
@@ -187,6 +198,7 @@ struct Header {
   Driver drivers[kVendors];
   Atomic<u32> near_device;  // entry in `devices` that a near_limit bundle, being written, is about
   Atomic<u32> dropped_marks;  // there were too many
+  Rank rank;
 };
 static_assert(offsetof(Header, used_bytes) == 24 && offsetof(Header, alive_mutex) == 40 &&
               offsetof(Header, pid) == 104 && offsetof(Header, boot_id) == 120 &&
@@ -208,7 +220,8 @@ static_assert(offsetof(Header, limit_as_bytes) == 864 + kTableSlots * sizeof(Tab
               offsetof(Header, drivers) == offsetof(Header, shared) + sizeof(SharedMemory) &&
               offsetof(Header, near_device) ==
                   offsetof(Header, drivers) + sizeof(Driver) * kVendors &&
-              sizeof(Header) == offsetof(Header, near_device) + 8 &&
+              offsetof(Header, rank) == offsetof(Header, near_device) + 8 &&
+              sizeof(Header) == offsetof(Header, rank) + sizeof(Rank) &&
               sizeof(Header) <= kHeaderBytes);
 static_assert(std::is_standard_layout_v<Header> && std::is_trivially_destructible_v<Header>);
 static_assert(Atomic<u64>::is_always_lock_free, "a lock would die with its owner");

@@ -1,0 +1,54 @@
+#include "recorder/rank.h"
+
+#include <optional>
+
+#include "recorder/environment.h"
+
+namespace oomrec::recorder {
+
+namespace {
+
+struct Group {
+  std::string_view rank, local_rank, world_size;
+};
+constexpr Group kGroups[] = {
+    {"RANK", "LOCAL_RANK", "WORLD_SIZE"},
+    {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_LOCAL_RANK", "OMPI_COMM_WORLD_SIZE"},
+    {"SLURM_PROCID", "SLURM_LOCALID", "SLURM_NTASKS"},
+};
+constexpr std::string_view kJobs[] = {"TORCHELASTIC_RUN_ID", "SLURM_JOB_ID"};
+
+// A whole number below 2^31, in digits and nothing else.
+std::optional<std::uint32_t> number_of(std::string_view text) noexcept {
+  if (text.empty() || text.size() > 10) return std::nullopt;
+  std::uint64_t value = 0;
+  for (const char digit : text) {
+    if (digit < '0' || digit > '9') return std::nullopt;
+    value = value * 10 + static_cast<std::uint64_t>(digit - '0');
+  }
+  if (value > INT32_MAX) return std::nullopt;
+  return static_cast<std::uint32_t>(value);
+}
+
+}  // namespace
+
+RankFacts read_rank(const char* const* environment) noexcept {
+  RankFacts facts;
+  for (const Group& group : kGroups) {
+    const auto rank = number_of(variable(environment, group.rank));
+    const auto local_rank = number_of(variable(environment, group.local_rank));
+    const auto world_size = number_of(variable(environment, group.world_size));
+    if (!rank || !local_rank || !world_size || *rank >= *world_size || *local_rank >= *world_size)
+      continue;
+    facts.known = true;
+    facts.rank = *rank;
+    facts.local_rank = *local_rank;
+    facts.world_size = *world_size;
+    break;
+  }
+  for (const std::string_view name : kJobs)
+    if (facts.job.empty()) facts.job = variable(environment, name);
+  return facts;
+}
+
+}  // namespace oomrec::recorder
