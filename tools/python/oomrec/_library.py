@@ -1,0 +1,141 @@
+"""Finds liboomrec.so and the oomrec command, and binds the functions of oomrec.h.
+
+The copy that is in the process already (preloaded) comes first: it is the one that sees the
+allocations. Else the same library is loaded, which then interposes nothing. Where there is none the
+functions do nothing: a program that uses this package runs without the recorder, too.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from typing import Any, Callable, NoReturn
+
+# Where the library is: $OOMREC_LIBRARY, else the one beside this file.
+LIBRARY: str = os.environ.get("OOMREC_LIBRARY") or os.path.join(
+    os.path.dirname(os.path.abspath(__file__)), "liboomrec.so"
+)
+
+# The version of oomrec.h that this package is written for.
+API_VERSION = 3
+
+PATH_BYTES = 4096
+
+
+class Library:
+    """The bound functions, named as in oomrec.h without "oomrec_"."""
+
+    __slots__ = (
+        "api_version", "is_active", "dump", "set_limit", "context_push", "context_pop", "mark",
+        "usage", "last_bundle", "last_failure", "exception", "dump_with", "notify_at", "wait",
+        "block_of", "stack_text", "start", "missing", "tick", "note_device",
+        "preloaded", "problem",
+    )  # fmt: skip
+
+    api_version: Callable[[], int]
+    is_active: Callable[[], int]
+    dump: Callable[[bytes | None], int]
+    set_limit: Callable[[int], None]
+    context_push: Callable[[bytes], None]
+    context_pop: Callable[[], None]
+    mark: Callable[[bytes], None]
+    usage: Callable[[Any], int]
+    last_bundle: Callable[[Any, int], int]
+    last_failure: Callable[[], int]
+    exception: Callable[[Any, Any, int], int]
+    dump_with: Callable[[bytes | None, bytes | None, Any, int], int]
+    notify_at: Callable[[int, int], int]
+    wait: Callable[[int, int], int]
+    block_of: Callable[[int, Any], int]
+    stack_text: Callable[[int, Any, int], int]
+    start: Callable[[], int]
+    missing: Callable[[], bytes]
+    tick: Callable[[], None]
+    note_device: Callable[[bytes, int, bytes, int, int, int, int], None]
+    preloaded: bool  # the process began with it
+    problem: str  # why there is no library, or not the one that was expected; "" where all is well
+
+    def __init__(self, functions: dict[str, Callable[..., Any]], preloaded: bool, problem: str):
+        for name, function in functions.items():
+            setattr(self, name, function)
+        self.preloaded = preloaded
+        self.problem = problem
+
+
+_library: Library | None = None
+
+
+def library() -> Library:
+    """The library of this process, loaded at the first call. Never fails; see `Library.problem`."""
+    global _library
+    if _library is None:
+        _library = _load()
+    return _library
+
+
+def _load() -> Library:
+    try:
+        from . import _functions
+    except ImportError as error:
+        return Library(_nothing(), False, f"ctypes cannot be used in this interpreter: {error}")
+    if _functions.is_in_process():
+        functions = _functions.bind(None)
+        return Library(functions, True, _age(functions))
+    try:
+        functions = _functions.bind(LIBRARY)
+    except OSError as error:
+        problem = f"{error}; set OOMREC_LIBRARY to the path of liboomrec.so"
+        return Library(_functions.none_bound(), False, problem)
+    return Library(functions, False, _age(functions))
+
+
+def _age(functions: dict[str, Callable[..., Any]]) -> str:
+    version = functions["api_version"]()
+    if version >= API_VERSION:
+        return ""
+    return (
+        f"the loaded liboomrec.so has version {version} of oomrec.h, this package needs "
+        f"{API_VERSION}: use the library that was installed with it, {LIBRARY}"
+    )
+
+
+def _nothing() -> dict[str, Callable[..., Any]]:
+    """Every function where there is no ctypes: as `_functions.absent`."""
+
+    def no_text(*arguments: object) -> bytes:
+        return b""
+
+    def no(*arguments: object) -> int:
+        return 0
+
+    names = (name for name in Library.__slots__ if name not in ("preloaded", "problem"))
+    return {name: no_text if name == "missing" else no for name in names}
+
+
+def command() -> str | None:
+    """The path of the oomrec command: $OOMREC_COMMAND, else beside python, else in the PATH."""
+    named = os.environ.get("OOMREC_COMMAND")
+    if named:
+        return named
+    beside = os.path.join(os.path.dirname(sys.executable or ""), "oomrec")
+    if sys.executable and os.access(beside, os.X_OK) and not os.path.isdir(beside):
+        return beside
+    return shutil.which("oomrec")
+
+
+def exec_command(arguments: list[str]) -> NoReturn:
+    """Becomes the oomrec command with these arguments; exits with 127 where there is none."""
+    path = command()
+    if path is None:
+        print(
+            "oomrec: the command oomrec is not beside python and not in the PATH\n"
+            "  Install the package again (pip install oomrec), or set OOMREC_COMMAND to its path.",
+            file=sys.stderr,
+        )
+        sys.exit(127)
+    try:
+        os.execv(path, [path, *arguments])
+    except OSError as error:
+        print(f"oomrec: {path}: {error.strerror}", file=sys.stderr)
+        sys.exit(126)
