@@ -1,0 +1,45 @@
+"""The command `oomrec`: where it is, and one run of it whose answer is JSON."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from typing import Any
+
+
+def command() -> str | None:
+    """The path of the command: $OOMREC_COMMAND, else beside the interpreter, else in PATH."""
+    named = os.environ.get("OOMREC_COMMAND")
+    if named:
+        return named
+    beside = os.path.join(os.path.dirname(sys.executable or ""), "oomrec")
+    return beside if os.access(beside, os.X_OK) else shutil.which("oomrec")
+
+
+def ask(*words: str, timeout_s: float = 10.0) -> dict[str, Any] | None:
+    """What the command answers to `words`, which include --json; None where there is no answer.
+
+    It runs without the recorder, and what it prints on stderr is dropped. An answer counts whatever
+    the exit code is: `ls` exits 1 where it lists nothing.
+    """
+    program = command()
+    if program is None:
+        return None
+    environment = {name: value for name, value in os.environ.items() if name != "LD_PRELOAD"}
+    try:
+        run = subprocess.run(
+            [program, *words],
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            timeout=timeout_s,
+            check=False,
+        )
+        answer = json.loads(run.stdout)
+    except (OSError, ValueError, MemoryError, subprocess.SubprocessError):
+        return None
+    return answer if isinstance(answer, dict) else None

@@ -1,0 +1,182 @@
+"""Exceptions that say no more than that a child process died: did it die of memory?
+
+An exit status of -9 is a SIGKILL, of which there are many kinds. Where the child was recorded its
+bundle has a verdict, and `oomrec ls` makes that bundle if nobody has yet. Only bundles of processes
+that this one started, and of lately, are looked at.
+"""
+
+from __future__ import annotations
+
+import calendar
+import json
+import os
+import re
+import signal
+import time
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+from oomrec._command import ask
+
+# Verdicts after which the kernel, or somebody for it, ended the process.
+KILLS = ("cgroup_oom_kill", "system_oom_kill", "killed_near_limit", "terminated_under_pressure")
+# And those after which it ended by itself, for memory it did not get, or for a child of its own.
+DEATHS = (
+    *KILLS,
+    "crash_after_refusal",
+    "null_dereference",
+    "uncaught_bad_alloc",
+    "shared_memory_full",
+    "child_killed",
+)
+# A pool tells of a worker's end at once; the bundle may be made by whoever looks next.
+_LATELY_S = 120.0
+_KILLED = (-signal.SIGKILL, 128 + signal.SIGKILL)
+
+
+class Ending(NamedTuple):
+    """What an exception tells of a child's end."""
+
+    pids: frozenset[int] | None  # None: it does not say which
+    verdicts: tuple[str, ...]
+
+
+def _of_pool(_exc: BaseException, _text: str) -> Ending | None:
+    return Ending(None, DEATHS)
+
+
+def _of_exit_status(exc: BaseException, _text: str) -> Ending | None:
+    return Ending(None, KILLS) if getattr(exc, "returncode", None) in _KILLED else None
+
+
+def _of_torch_spawn(exc: BaseException, _text: str) -> Ending | None:
+    pid, code = getattr(exc, "error_pid", None), getattr(exc, "exit_code", None)
+    if code not in _KILLED:
+        return None
+    return Ending(frozenset([pid]) if isinstance(pid, int) else None, KILLS)
+
+
+def _of_torch_elastic(exc: BaseException, _text: str) -> Ending | None:
+    failures = getattr(exc, "failures", None)
+    each = list(failures.values()) if isinstance(failures, dict) else []
+    killed = [failure for failure in each if getattr(failure, "exitcode", None) in _KILLED]
+    pids = frozenset(getattr(failure, "pid", -1) for failure in killed)
+    return Ending(pids, KILLS) if killed else None
+
+
+_LOADER = re.compile(r"DataLoader worker \(pid\(s\) ([\d, ]+)\) exited unexpectedly")
+
+
+def _of_data_loader(_exc: BaseException, text: str) -> Ending | None:
+    told = _LOADER.match(text)
+    return (
+        Ending(frozenset(int(pid) for pid in re.findall(r"\d+", told.group(1))), DEATHS)
+        if told
+        else None
+    )
+
+
+class ChildRow(NamedTuple):
+    """Exceptions that tell of a child's end."""
+
+    package: str
+    name: str
+    ending: Callable[[BaseException, str], Ending | None]
+    tells: str  # for people: what it says
+    source: str
+
+
+CHILDREN = (
+    ChildRow(
+        "concurrent",
+        "BrokenProcessPool",
+        _of_pool,
+        "a worker ended (joblib's and loky's TerminatedWorkerError are of this type)",
+        "CPython, Lib/concurrent/futures/process.py",
+    ),
+    ChildRow(
+        "subprocess",
+        "CalledProcessError",
+        _of_exit_status,
+        "exit status -9, or 137 of a shell",
+        "CPython, Lib/subprocess.py",
+    ),
+    ChildRow(
+        "torch",
+        "ProcessExitedException",
+        _of_torch_spawn,
+        "exit code -9",
+        "PyTorch, torch/multiprocessing/spawn.py",
+    ),
+    ChildRow(
+        "torch",
+        "ChildFailedError",
+        _of_torch_elastic,
+        "exit code -9 of a rank",
+        "PyTorch, torch/distributed/elastic/multiprocessing/errors/__init__.py",
+    ),
+    ChildRow(
+        "builtins",
+        "RuntimeError",
+        _of_data_loader,
+        "DataLoader worker (pid(s) …) exited unexpectedly",
+        "PyTorch, torch/utils/data/dataloader.py",
+    ),
+)
+
+
+def reason_of(exc: BaseException, text: str) -> str | None:
+    """ "child_process:VERDICT" where a child that `exc` can mean died of memory."""
+    names = {
+        ((base.__module__ or "").split(".", 1)[0], base.__name__) for base in type(exc).__mro__
+    }
+    for row in CHILDREN:
+        ending = row.ending(exc, text) if (row.package, row.name) in names else None
+        if ending is not None:
+            return next(
+                (
+                    "child_process:" + verdict
+                    for verdict in _verdicts(ending.pids)
+                    if verdict in ending.verdicts
+                ),
+                None,
+            )
+    return None
+
+
+def _verdicts(pids: frozenset[int] | None) -> Iterator[str]:
+    """Of the newest bundle of each child of this process that left one lately."""
+    answer = ask("ls", "--json") or {}
+    told: set[int] = set()
+    for row in answer.get("bundles") or []:
+        pid = row.get("pid")
+        if pid in told or (pids is not None and pid not in pids):
+            continue
+        if pid != os.getpid() and _is_late(row) and _comes_from_here(row):
+            told.add(pid)
+            yield str(row.get("verdict"))
+
+
+def _is_late(row: dict[str, Any]) -> bool:
+    try:
+        created = time.strptime(str(row.get("created_at_utc"))[:19], "%Y-%m-%dT%H:%M:%S")
+    except ValueError:
+        return False
+    return time.time() - calendar.timegm(created) < _LATELY_S
+
+
+def _comes_from_here(row: dict[str, Any]) -> bool:
+    """Its process was started by this one, or by one of ours that is still there (a fork server)."""
+    try:
+        with open(
+            os.path.join(str(row.get("bundle")), "environment.json"), encoding="utf-8"
+        ) as file:
+            parent = int(json.load(file)["ppid"])
+        for _generation in range(8):
+            if parent == os.getpid():
+                return True
+            with open(f"/proc/{parent}/stat", encoding="utf-8", errors="replace") as file:
+                parent = int(file.read().rpartition(")")[2].split()[1])
+    except (OSError, ValueError, KeyError, TypeError):
+        pass
+    return False

@@ -1,0 +1,167 @@
+"""Is this exception for lack of memory? `classify_oom_exception` says so, and by what it saw it.
+
+Libraries are never imported: a type is known by the names of its bases, which also holds for an
+exception that came from another process. What a library's exceptions look like is a table
+(_oom_table.py). That a worker died, which is no proof, is followed up in the worker's own recording
+(_oom_children.py).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from oomrec import _oom_children, _oom_table
+
+# Texts can be long (XLA appends its buffers); what tells is at their beginning or in the last line.
+_TEXT_CHARACTERS = 65536
+# A chain of causes longer than this is a program's data structure, not a history of errors.
+_MOST_EXCEPTIONS = 1000
+
+
+@dataclass(frozen=True)
+class OOMExceptionClassification:
+    """What `classify_oom_exception` found.
+
+    Attributes:
+        is_oom: whether the exception is for lack of memory
+        reason: by what it was known ("MemoryError", "errno:ENOMEM", "message_pattern:…"); None if
+            it was not
+    """
+
+    is_oom: bool
+    reason: str | None
+
+
+def classify_oom_exception(exc: BaseException) -> OOMExceptionClassification:
+    """Tells whether an exception is for lack of memory, of the host or of a device.
+
+    Its causes, its contexts (unless `raise … from` hid them) and the members of exception groups
+    count as well. Type names and result codes decide before texts. An exception that says only that
+    a child process died (BrokenProcessPool, exit status -9) counts where that child's recording says
+    that it died of memory; the command `oomrec` is asked then, which takes some milliseconds.
+
+    Args:
+        exc: the exception; it is not changed, and nothing is kept of it
+
+    Returns:
+        whether it is, and the reason
+
+    Never raises for what is in the exception: one whose `__str__` fails has no text.
+    """
+    for each in _with_its_causes(exc):
+        reason = _reason_of(each)
+        if reason is not None:
+            return OOMExceptionClassification(True, reason)
+    return OOMExceptionClassification(False, None)
+
+
+def _with_its_causes(exc: BaseException) -> Iterator[BaseException]:
+    waiting = [exc]
+    seen: set[int] = set()
+    while waiting and len(seen) < _MOST_EXCEPTIONS:
+        each = waiting.pop(0)
+        if id(each) in seen:
+            continue
+        seen.add(id(each))
+        yield each
+        waiting.extend(_members(each))
+        if isinstance(each.__cause__, BaseException):
+            waiting.append(each.__cause__)
+        if not each.__suppress_context__ and isinstance(each.__context__, BaseException):
+            waiting.append(each.__context__)
+
+
+def _members(exc: BaseException) -> list[BaseException]:
+    """Of a group: Python's own, or for older ones that of the package exceptiongroup."""
+    names = {
+        ((base.__module__ or "").split(".", 1)[0], base.__name__) for base in type(exc).__mro__
+    }
+    groups = {("builtins", "BaseExceptionGroup"), ("exceptiongroup", "BaseExceptionGroup")}
+    if not names & groups:
+        return []
+    members = getattr(exc, "exceptions", ())
+    return [each for each in members if isinstance(each, BaseException)]
+
+
+def _reason_of(exc: BaseException) -> str | None:
+    bases = [(base.__module__ or "", base.__name__) for base in type(exc).__mro__]
+    text = _text_of(exc)
+    return (
+        _by_type(bases, text)
+        or _by_code(exc, bases)
+        or _by_text([name for _, name in bases], text)
+        or _by_traceback(text)
+        or _oom_children.reason_of(exc, text)
+    )
+
+
+def _text_of(exc: BaseException) -> str:
+    try:
+        return str(exc)[:_TEXT_CHARACTERS]
+    except Exception:  # its own __str__, or no memory for the text
+        return ""
+
+
+def _is_about_something_else(text: str) -> bool:
+    return any(re.match(pattern, text) for pattern in _oom_table.NOT_MEMORY)
+
+
+def _by_type(bases: list[tuple[str, str]], text: str) -> str | None:
+    for module, name in bases:
+        package = module.split(".", 1)[0]
+        for row in _oom_table.TYPES:
+            if (row.package, row.name) == (package, name) and not _is_about_something_else(text):
+                return row.reason
+    return None
+
+
+def _by_code(exc: BaseException, bases: list[tuple[str, str]]) -> str | None:
+    names = {(module.split(".", 1)[0], name) for module, name in bases}
+    for row in _oom_table.CODES:
+        if (row.package, row.name) in names:
+            try:
+                code = int(getattr(exc, row.attribute))
+            except (AttributeError, TypeError, ValueError):
+                continue
+            if code in row.codes:
+                return row.reason
+    return None
+
+
+def _by_text(names: list[str], text: str) -> str | None:
+    if not text or _is_about_something_else(text):
+        return None
+    for row in _oom_table.TEXTS:
+        if any(name in row.types for name in names) and re.match(row.pattern, text):
+            return row.reason
+    return None
+
+
+# The line that a printed traceback ends with: "torch.OutOfMemoryError: CUDA out of memory. …"
+_LAST_LINE = re.compile(r"^((?:\w+\.)*)(\w+)(?:: (.*))?$", re.M)
+
+
+def _by_traceback(text: str) -> str | None:
+    """Of an exception of another process or thread, which is here as text.
+
+    multiprocessing and PyTorch's workers ("Caught RuntimeError in DataLoader worker process 0.")
+    raise again what they can only print. What follows the frames is read like the exception.
+    """
+    _, found, traceback = text.rpartition("raceback (most recent call last):\n")
+    if not found:
+        return None
+    for line in _LAST_LINE.finditer(traceback):
+        module, name, said = line.group(1).rstrip("."), line.group(2), line.group(3) or ""
+        bases = [(module or "builtins", name)]
+        reason = _by_type(bases, said) or _by_text([name], said) or _errno_of(name, said)
+        if reason is not None:
+            return reason
+    return None
+
+
+def _errno_of(name: str, said: str) -> str | None:
+    if name in ("OSError", "IOError") and said.startswith("[Errno 12]"):
+        return "errno:ENOMEM"
+    return None
