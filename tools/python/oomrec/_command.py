@@ -1,22 +1,13 @@
-"""The command `oomrec`: where it is, and one run of it whose answer is JSON."""
+"""One run of the command `oomrec` whose answer is JSON."""
 
 from __future__ import annotations
 
 import json
 import os
-import shutil
 import subprocess
-import sys
 from typing import Any
 
-
-def command() -> str | None:
-    """The path of the command: $OOMREC_COMMAND, else beside the interpreter, else in PATH."""
-    named = os.environ.get("OOMREC_COMMAND")
-    if named:
-        return named
-    beside = os.path.join(os.path.dirname(sys.executable or ""), "oomrec")
-    return beside if os.access(beside, os.X_OK) else shutil.which("oomrec")
+from ._library import command
 
 
 def ask(*words: str, timeout_s: float = 10.0) -> dict[str, Any] | None:

@@ -16,7 +16,7 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
-from oomrec._command import ask
+from ._command import ask
 
 # Verdicts after which the kernel, or somebody for it, ended the process.
 KILLS = ("cgroup_oom_kill", "system_oom_kill", "killed_near_limit", "terminated_under_pressure")

@@ -16,7 +16,7 @@ class TypeRow(NamedTuple):
     """Exceptions that are for lack of memory whatever they say."""
 
     package: str  # the first word of the class's module
-    name: str
+    names: tuple[str, ...]
     reason: str
     example: str
     source: str
@@ -45,59 +45,59 @@ class TextRow(NamedTuple):
 
 
 TYPES = (
-    TypeRow("builtins", "MemoryError", "MemoryError", "", "CPython, Objects/exceptions.c"),
+    TypeRow("builtins", ("MemoryError",), "MemoryError", "", "CPython, Objects/exceptions.c"),
     TypeRow(
         "numpy",
-        "MemoryError",  # _ArrayMemoryError, which is displayed as its base
+        ("MemoryError", "_ArrayMemoryError"),  # it calls itself by its base's name, tracebacks do not
         "numpy.ArrayMemoryError",
         "Unable to allocate 2.00 EiB for an array with shape (288230376151711744,) and data type float64",
         "NumPy, numpy/_core/_exceptions.py",
     ),
     TypeRow(
         "torch",
-        "OutOfMemoryError",
+        ("OutOfMemoryError",),
         "torch.cuda.OutOfMemoryError",
         "CUDA out of memory. Tried to allocate 146.00 MiB. GPU 0 has a total capacity of 8.00 GiB of which 0 bytes is free.",
         "PyTorch, c10/cuda/CUDACachingAllocator.cpp",
     ),
     TypeRow(
         "tensorflow",
-        "ResourceExhaustedError",
+        ("ResourceExhaustedError",),
         "tensorflow.ResourceExhaustedError",
         "OOM when allocating tensor with shape[32,1024,64,64] and type float on /job:localhost/replica:0/task:0/device:GPU:0 by allocator GPU_0_bfc",
         "TensorFlow, tensorflow/python/framework/errors_impl.py",
     ),
     TypeRow(
         "cupy",
-        "OutOfMemoryError",
+        ("OutOfMemoryError",),
         "cupy.OutOfMemoryError",
         "Out of memory allocating 10,834,217,984 bytes (allocated so far: 15,031,810,048 bytes).",
         "CuPy, cupy/cuda/memory.pyx",
     ),
     TypeRow(
         "pyarrow",
-        "ArrowMemoryError",
+        ("ArrowMemoryError",),
         "pyarrow.ArrowMemoryError",
         "malloc of size 267317312 failed",
         "Apache Arrow, cpp/src/arrow/memory_pool.cc",
     ),
     TypeRow(
         "pycuda",
-        "MemoryError",
+        ("MemoryError",),
         "pycuda.MemoryError",
         "cuMemAlloc failed: out of memory",
         "PyCUDA, src/wrapper/wrap_cudadrv.cpp",
     ),
     TypeRow(
         "pyopencl",
-        "MemoryError",
+        ("MemoryError",),
         "pyopencl.MemoryError",
         "clEnqueueNDRangeKernel failed: MEM_OBJECT_ALLOCATION_FAILURE",
         "PyOpenCL, src/wrap_cl.hpp",
     ),
     TypeRow(
         "ray",
-        "OutOfMemoryError",
+        ("OutOfMemoryError",),
         "ray.OutOfMemoryError",
         "Task was killed due to the node running low on memory.",
         "Ray, python/ray/exceptions.py",

@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from oomrec import _oom_children, _oom_table
+from . import _oom_children, _oom_table
 
 # Texts can be long (XLA appends its buffers); what tells is at their beginning or in the last line.
 _TEXT_CHARACTERS = 65536
@@ -112,8 +112,8 @@ def _by_type(bases: list[tuple[str, str]], text: str) -> str | None:
     for module, name in bases:
         package = module.split(".", 1)[0]
         for row in _oom_table.TYPES:
-            if (row.package, row.name) == (package, name) and not _is_about_something_else(text):
-                return row.reason
+            if row.package == package and name in row.names:
+                return None if _is_about_something_else(text) else row.reason
     return None
 
 

@@ -1,0 +1,326 @@
+"""`classify_oom_exception`: every row of its table by its real text, and what is no lack of memory."""
+
+from __future__ import annotations
+
+import contextlib
+import multiprocessing
+import re
+import sys
+from pathlib import Path
+
+import pytest
+from conftest import SOURCE
+from memory_cgroup import MemoryCgroup
+from oomrec import _oom_children, _oom_table
+from oomrec.classify import OOMExceptionClassification, classify_oom_exception
+
+PACKAGE = SOURCE / "tools" / "python"
+NOT = OOMExceptionClassification(False, None)
+
+
+def oom(reason: str) -> OOMExceptionClassification:
+    return OOMExceptionClassification(True, reason)
+
+
+def exception_like(
+    package: str, name: str, text: str, base: type = Exception, **attributes
+) -> BaseException:
+    """An exception as a library's: only the names count."""
+    made = type(
+        name, (base,), {"__module__": f"{package}.inner" if package != "builtins" else package}
+    )
+    error = made(text)
+    for attribute, value in attributes.items():
+        setattr(error, attribute, value)
+    return error
+
+
+@pytest.mark.parametrize("row", _oom_table.TYPES, ids=lambda row: row.reason)
+def test_types(row):
+    for name in row.names:
+        error = exception_like(row.package, name, row.example)
+        assert classify_oom_exception(error) == oom(row.reason)
+        assert classify_oom_exception(exception_like("mine", name, "no such library")) == NOT
+
+
+@pytest.mark.parametrize("row", _oom_table.CODES, ids=lambda row: f"{row.name}-{row.reason}")
+def test_result_codes(row):
+    for code in row.codes:
+        error = exception_like(row.package, row.name, "", **{row.attribute: code})
+        assert classify_oom_exception(error) == oom(row.reason)
+    other = exception_like(row.package, row.name, "", **{row.attribute: 700})
+    assert classify_oom_exception(other) == NOT
+    assert classify_oom_exception(exception_like(row.package, row.name, "has no code")) == NOT
+
+
+@pytest.mark.parametrize("row", _oom_table.TEXTS, ids=lambda row: row.reason)
+def test_texts(row):
+    for name in row.types:
+        known = exception_like("builtins", name, row.example)
+        assert classify_oom_exception(known) == oom(row.reason), name
+    for text in (f"it said {row.example}", row.example[1:], ""):
+        assert classify_oom_exception(exception_like("builtins", row.types[0], text)) == NOT, text
+    for error in (KeyError(row.example), AssertionError(row.example), Exception(row.example)):
+        assert classify_oom_exception(error) == NOT, error
+
+
+def test_reasons_of_gpumemprof():
+    reasons = {row.reason for row in _oom_table.TYPES}
+    assert {"torch.cuda.OutOfMemoryError", "tensorflow.ResourceExhaustedError"} <= reasons
+    assert all(row.reason.startswith("message_pattern:") for row in _oom_table.TEXTS)
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        RuntimeError("seat allocation failed for user 7"),
+        RuntimeError("gRPC resource exhausted: quota"),
+        RuntimeError("RESOURCE_EXHAUSTED: Quota exceeded for quota metric 'Read requests'"),
+        RuntimeError("room allocation: the hall is out of memory foam seats"),
+        RuntimeError("out of memory"),
+        RuntimeError("CUDA error: an illegal memory access was encountered"),
+        RuntimeError("cuDNN error: CUDNN_STATUS_NOT_SUPPORTED"),
+        RuntimeError("Storage size calculation overflowed with sizes=[4611686018427387904]"),
+        RuntimeError("DataLoader worker (pid 3) is killed by signal: Segmentation fault. "),
+        RuntimeError("NCCL error in: NCCLUtils.hpp:219, unhandled cuda error, Cuda failure 101 'invalid device ordinal'"),
+        KeyError("out of memory"),
+        ValueError("malloc of size 12 failed"),
+        OSError(28, "No space left on device"),
+        BlockingIOError(11, "Resource temporarily unavailable"),
+        exception_like("tensorflow", "ResourceExhaustedError", "Received message larger than max (5 vs. 4)"),
+        exception_like("grpc", "RpcError", "StatusCode.RESOURCE_EXHAUSTED: Out of memory"),
+        exception_like("triton", "OutOfResources", "out of resource: shared memory, Required: 147456"),
+        exception_like("jaxlib", "XlaRuntimeError", "INVALID_ARGUMENT: Out of memory space"),
+        KeyboardInterrupt(),
+    ],
+    ids=repr,
+)  # fmt: skip
+def test_what_is_about_something_else(error):
+    assert classify_oom_exception(error) == NOT
+
+
+def raised(cause: BaseException, new: BaseException, how: str) -> BaseException:
+    try:
+        try:
+            raise cause
+        except type(cause):
+            if how == "from":
+                raise new from cause
+            if how == "from None":
+                raise new from None
+            raise new  # noqa: B904
+    except type(new) as error:
+        return error
+
+
+def test_causes_and_contexts():
+    for how in ("from", "during"):
+        assert classify_oom_exception(raised(MemoryError(), ValueError(), how)) == oom(
+            "MemoryError"
+        )
+    assert classify_oom_exception(raised(MemoryError(), ValueError(), "from None")) == NOT
+    deep = MemoryError()
+    for _ in range(500):
+        deep = raised(deep, ValueError(), "from")
+    assert classify_oom_exception(deep) == oom("MemoryError")
+
+
+def test_a_ring_of_causes_ends():
+    first, second = ValueError(1), ValueError(2)
+    first.__cause__, second.__cause__ = second, first
+    assert classify_oom_exception(first) == NOT
+    second.__context__, second.__suppress_context__ = MemoryError(), False
+    assert classify_oom_exception(first) == oom("MemoryError")
+
+
+def test_members_of_groups():
+    """Python's own group, or the one of the package exceptiongroup, known by its names."""
+    base = type("BaseExceptionGroup", (BaseException,), {"__module__": "exceptiongroup"})
+    backport = type("ExceptionGroup", (base,), {"__module__": "exceptiongroup"})
+
+    def of_backport(text, members):
+        group = backport(text)
+        group.exceptions = tuple(members)
+        return group
+
+    kinds = [of_backport]
+    if sys.version_info >= (3, 11):
+        kinds.append(ExceptionGroup)  # noqa: F821
+    for kind in kinds:
+        assert classify_oom_exception(kind("one", [ValueError()])) == NOT
+        group = kind("outer", [KeyError(), kind("inner", [ValueError(), MemoryError()])])
+        assert classify_oom_exception(group) == oom("MemoryError")
+
+
+def test_an_exception_that_cannot_be_printed():
+    class Mute(RuntimeError):
+        def __str__(self):
+            raise MemoryError
+
+    assert classify_oom_exception(Mute()) == NOT
+
+
+def grow():
+    return [0] * 2**61
+
+
+def test_what_comes_from_another_process():
+    """As multiprocessing raises it again, and as PyTorch's workers do where the type cannot be made."""
+    with multiprocessing.get_context("spawn").Pool(1) as pool, pytest.raises(MemoryError) as caught:
+        pool.apply(grow)
+    assert classify_oom_exception(caught.value) == oom("MemoryError")
+    printed = (
+        "Caught {} in DataLoader worker process 0.\nOriginal Traceback (most recent call last):\n"
+        '  File "worker.py", line 309, in _worker_loop\n    data = fetcher.fetch(index)\n{}\n'
+    )
+    lines = {
+        "numpy._core._exceptions._ArrayMemoryError: Unable to allocate 2.00 EiB": "numpy.ArrayMemoryError",
+        "MemoryError": "MemoryError",
+        "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2 MiB": "torch.cuda.OutOfMemoryError",
+        "OSError: [Errno 12] Cannot allocate memory": "errno:ENOMEM",
+        "RuntimeError: can't start new thread": "message_pattern:can't start new thread",
+        "RuntimeError: seat allocation failed for user 7": None,
+        "KeyError: 'out of memory'": None,
+    }
+    for line, reason in lines.items():
+        error = RuntimeError(printed.format(line.split(":")[0], line))
+        assert classify_oom_exception(error) == OOMExceptionClassification(
+            reason is not None, reason
+        )
+
+
+@pytest.mark.needs_numpy
+def test_numpy_as_it_is():
+    import numpy
+
+    with pytest.raises(MemoryError) as caught:
+        numpy.empty(2**58)
+    assert classify_oom_exception(caught.value) == oom("numpy.ArrayMemoryError")
+
+
+REFUSALS = {
+    "mmap": ("import mmap; mmap.mmap(-1, 1 << 40)", "errno:ENOMEM"),
+    "thread": (
+        "import threading; threading.stack_size(1 << 40); threading.Thread(target=print).start()",
+        "message_pattern:can't start new thread",
+    ),
+}
+TORCH_REFUSALS = {
+    "torch": ("import torch; torch.empty(1 << 40)", "message_pattern:DefaultCPUAllocator"),
+    "torch, bad_alloc": (
+        # A vector of C++ that is too large: std::bad_alloc, out of torch.
+        "import torch; torch.ones(1).expand(1 << 38).tolist()",
+        "MemoryError",
+    ),
+}
+
+
+def refused(preload, statement: str) -> str:
+    program = (
+        "from oomrec.classify import classify_oom_exception\ntry:\n    %s\n"
+        "except Exception as error:\n    print(classify_oom_exception(error).reason)"
+    )
+    run = preload(
+        "python3", "-c", program % statement,
+        env={"PYTHONPATH": PACKAGE, "OOMREC_LIMIT": "2G", "OOMREC_MAX_DUMPS": "2"},
+    )  # fmt: skip
+    return run.stdout.strip() or str(run)
+
+
+@pytest.mark.parametrize("what", REFUSALS)
+def test_refusals_as_they_are(preload, what):
+    statement, reason = REFUSALS[what]
+    assert refused(preload, statement) == reason
+
+
+@pytest.mark.needs_torch
+@pytest.mark.parametrize("what", TORCH_REFUSALS)
+def test_refusals_of_torch_as_they_are(preload, what):
+    statement, reason = TORCH_REFUSALS[what]
+    assert refused(preload, statement) == reason
+
+
+def spared_in(group: MemoryCgroup):
+    """As preexec_fn: in this cgroup the kernel takes nobody but those who offer themselves."""
+
+    def enter():
+        group.enter()
+        with contextlib.suppress(PermissionError):
+            Path("/proc/self/oom_score_adj").write_text("-1000")
+
+    return enter
+
+
+def classified(preload, build_dir, victim, *words, **options) -> str:
+    environment = {
+        "PYTHONPATH": PACKAGE,
+        "OOMREC_COMMAND": build_dir / "oomrec",
+        "OOMREC_WARN": "0",
+    }
+    run = preload(
+        "python3", victim("python/classifies_workers.py"), *words, env=environment, **options
+    )
+    assert run.exit_code == 0, str(run)
+    return run.stdout.strip()
+
+
+WORKERS = [
+    ("pool", "BrokenProcessPool"),
+    ("process", "CalledProcessError"),
+]
+
+
+@pytest.mark.needs_cgroup_write
+@pytest.mark.parametrize("how, name", WORKERS)
+def test_a_worker_that_the_kernel_killed_for_memory(preload, build_dir, victim, cgroup, how, name):
+    group = cgroup("160M")
+    said = classified(preload, build_dir, victim, how, "grow", preexec_fn=spared_in(group))
+    assert group.kills() == 1
+    expected = re.escape(f"{name} OOMExceptionClassification(is_oom=True, reason='child_process:")
+    assert re.match(expected + "(cgroup_oom_kill|killed_near_limit)'", said), said
+
+
+@pytest.mark.parametrize("how, name", WORKERS)
+def test_a_worker_that_somebody_killed(preload, build_dir, victim, how, name):
+    said = classified(preload, build_dir, victim, how, "kill")
+    assert said == f"{name} {NOT}"
+
+
+@pytest.mark.parametrize("how, name", WORKERS)
+def test_without_the_command_a_death_is_no_proof(preload, victim, how, name):
+    said = classified(preload, Path("/nowhere"), victim, how, "kill")
+    assert said == f"{name} {NOT}"
+
+
+def test_which_exceptions_tell_of_a_child(monkeypatch):
+    """Each row of the table, by a bundle whose verdict is the kernel's kill."""
+    asked = []
+
+    def verdicts(pids):
+        asked.append(pids)
+        return iter(["exited", "cgroup_oom_kill"])
+
+    monkeypatch.setattr(_oom_children, "_verdicts", verdicts)
+
+    class Failure:
+        exitcode, pid = -9, 77
+
+    telling = {
+        "BrokenProcessPool": exception_like("concurrent", "BrokenProcessPool", "terminated abruptly"),
+        "CalledProcessError": exception_like("subprocess", "CalledProcessError", "", returncode=137),
+        "ProcessExitedException": exception_like("torch", "ProcessExitedException", "", exit_code=-9, error_pid=76),
+        "ChildFailedError": exception_like("torch", "ChildFailedError", "", failures={0: Failure()}),
+        "RuntimeError": RuntimeError("DataLoader worker (pid(s) 5, 6) exited unexpectedly"),
+    }  # fmt: skip
+    assert set(telling) == {row.name for row in _oom_children.CHILDREN}
+    for error in telling.values():
+        assert classify_oom_exception(error) == oom("child_process:cgroup_oom_kill")
+    assert asked == [None, None, {76}, {77}, {5, 6}]
+    del asked[:]
+    for error in (
+        exception_like("subprocess", "CalledProcessError", "", returncode=1),
+        exception_like("torch", "ProcessExitedException", "", exit_code=1, error_pid=76),
+        RuntimeError("DataLoader worker (pid(s) ) exited unexpectedly"),
+    ):
+        assert classify_oom_exception(error) == NOT
+    assert not asked
