@@ -1,7 +1,69 @@
-"""oomrec from inside of a Python program."""
+"""oomrec from inside a Python program.
+
+Everything here works, and does next to nothing, in a program that is not recorded. Allocations are
+recorded in programs that are started under the recorder:
+
+    oomrec run --limit 8G train.py
+
+In any other, labels, marks, exceptions, what the system says of the process and what torch says of its
+devices are; `is_active` says what is missing.
+"""
 
 from __future__ import annotations
 
-from ._library import LIBRARY
+from typing import TYPE_CHECKING, Any
 
-__all__ = ["LIBRARY"]
+from ._bundles import dump, last_bundle
+from ._capture import capture_oom
+from ._labels import context, mark
+from ._library import LIBRARY
+from ._near_limit import NearLimit, on_near_limit
+from ._usage import Activity, DeviceUsage, SpaceUsage, Usage, is_active, set_limit, usage
+
+if TYPE_CHECKING:
+    from ._watch import ExceptionWatch, watch_exceptions
+    from .classify import OOMExceptionClassification, classify_oom_exception
+
+__all__ = [
+    "Activity",
+    "DeviceUsage",
+    "ExceptionWatch",
+    "LIBRARY",
+    "NearLimit",
+    "OOMExceptionClassification",
+    "SpaceUsage",
+    "Usage",
+    "capture_oom",
+    "classify_oom_exception",
+    "context",
+    "dump",
+    "is_active",
+    "last_bundle",
+    "mark",
+    "on_near_limit",
+    "set_limit",
+    "usage",
+    "watch_exceptions",
+]
+
+# What is imported when it is first asked for, so that `import oomrec` takes few milliseconds: names, and
+# modules of this package.
+_LATER = {
+    "ExceptionWatch": "_watch",
+    "watch_exceptions": "_watch",
+    "OOMExceptionClassification": "classify",
+    "classify_oom_exception": "classify",
+}
+_MODULES = ("classify", "errors")
+
+
+def __getattr__(name: str) -> Any:
+    from importlib import import_module
+
+    if name in _LATER:
+        value = getattr(import_module("." + _LATER[name], __name__), name)
+        globals()[name] = value
+        return value
+    if name in _MODULES:
+        return import_module("." + name, __name__)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

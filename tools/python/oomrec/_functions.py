@@ -1,8 +1,7 @@
 """The functions and structs of oomrec.h for ctypes, from one table.
 
 Only this module imports ctypes, which not every interpreter has (a subinterpreter with a lock of
-its own may not load it). A function that the loaded library lacks, because it is older, becomes one
-that does nothing and returns what says so in C: 0, or no text.
+its own may not load it).
 """
 
 from __future__ import annotations
@@ -121,19 +120,13 @@ FUNCTIONS: tuple[tuple[str, Any, tuple[Any, ...], bool], ...] = (
 )
 
 
-def absent(result: Any) -> Callable[..., Any]:
-    """A stand-in for a function that is not there: it returns 0, or no text."""
-    nothing: Any = {None: None, c_char_p: b""}.get(result, 0)
-    return lambda *arguments: nothing
-
-
 def is_in_process() -> bool:
     """Whether the library was preloaded, or linked, into this process."""
     return hasattr(ctypes.CDLL(None), "oomrec_api_version")
 
 
 def bind(path: str | None) -> dict[str, Callable[..., Any]]:
-    """The functions of the library at `path`; None: of the one that this process began with.
+    """The functions that the library at `path` has; None: the one that this process began with.
 
     OSError where it cannot be loaded.
     """
@@ -144,7 +137,6 @@ def bind(path: str | None) -> dict[str, Callable[..., Any]]:
         try:
             function = library["oomrec_" + name]
         except AttributeError:
-            bound[name] = absent(result)
             continue
         function.restype = result
         function.argtypes = parameters
@@ -152,14 +144,13 @@ def bind(path: str | None) -> dict[str, Callable[..., Any]]:
     return bound
 
 
-def none_bound() -> dict[str, Callable[..., Any]]:
-    """Every function as it is where there is no library."""
-    return {name: absent(result) for name, result, _, _ in FUNCTIONS}
-
-
 def text_buffer(bytes_count: int) -> Any:
     """Room for a text that a C function writes; `.value` is what it wrote."""
     return ctypes.create_string_buffer(bytes_count)
+
+
+def size_of(struct: ctypes.Structure) -> int:
+    return ctypes.sizeof(struct)
 
 
 def reference(struct: ctypes.Structure) -> Any:

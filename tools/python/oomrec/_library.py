@@ -2,7 +2,7 @@
 
 The copy that is in the process already (preloaded) comes first: it is the one that sees the
 allocations. Else the same library is loaded, which then interposes nothing. Where there is none the
-functions do nothing: a program that uses this package runs without the recorder, too.
+functions do nothing and return 0: a program that uses this package runs without the recorder, too.
 """
 
 from __future__ import annotations
@@ -57,10 +57,22 @@ class Library:
     problem: str  # why there is no library, or not the one that was expected; "" where all is well
 
     def __init__(self, functions: dict[str, Callable[..., Any]], preloaded: bool, problem: str):
-        for name, function in functions.items():
-            setattr(self, name, function)
+        for name in self.__slots__[: self.__slots__.index("preloaded")]:
+            setattr(self, name, functions.get(name, _no_text if name == "missing" else _nothing))
         self.preloaded = preloaded
         self.problem = problem
+
+    def has(self, name: str) -> bool:
+        """Whether the library has this function: an older one may lack it, and returns 0."""
+        return getattr(self, name) not in (_nothing, _no_text)
+
+
+def _nothing(*arguments: object) -> int:
+    return 0
+
+
+def _no_text(*arguments: object) -> bytes:
+    return b""
 
 
 _library: Library | None = None
@@ -78,7 +90,7 @@ def _load() -> Library:
     try:
         from . import _functions
     except ImportError as error:
-        return Library(_nothing(), False, f"ctypes cannot be used in this interpreter: {error}")
+        return Library({}, False, f"ctypes cannot be used in this interpreter: {error}")
     if _functions.is_in_process():
         functions = _functions.bind(None)
         return Library(functions, True, _age(functions))
@@ -86,7 +98,7 @@ def _load() -> Library:
         functions = _functions.bind(LIBRARY)
     except OSError as error:
         problem = f"{error}; set OOMREC_LIBRARY to the path of liboomrec.so"
-        return Library(_functions.none_bound(), False, problem)
+        return Library({}, False, problem)
     return Library(functions, False, _age(functions))
 
 
@@ -100,17 +112,9 @@ def _age(functions: dict[str, Callable[..., Any]]) -> str:
     )
 
 
-def _nothing() -> dict[str, Callable[..., Any]]:
-    """Every function where there is no ctypes: as `_functions.absent`."""
-
-    def no_text(*arguments: object) -> bytes:
-        return b""
-
-    def no(*arguments: object) -> int:
-        return 0
-
-    names = (name for name in Library.__slots__ if name not in ("preloaded", "problem"))
-    return {name: no_text if name == "missing" else no for name in names}
+def path_from(buffer: Any) -> str | None:
+    """The path that a C function wrote into a text_buffer()."""
+    return os.fsdecode(buffer.value) or None
 
 
 def command() -> str | None:

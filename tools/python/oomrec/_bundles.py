@@ -1,0 +1,44 @@
+"""Bundles that the program asks for, and the newest one."""
+
+from __future__ import annotations
+
+from typing import Any, Mapping
+
+from ._library import PATH_BYTES, path_from
+from ._session import look, recorder
+from ._texts import c_text, json_object
+
+
+def dump(reason: str | None = None, metadata: Mapping[Any, Any] | None = None) -> str | None:
+    """Writes a bundle now.
+
+    Args:
+        reason: a few words, `context` in its metadata.json
+        metadata: what else is to stand there, under `custom_metadata`, as in `capture_oom`
+
+    Returns:
+        the absolute path of the bundle; None where none was written: nothing is recorded (see
+        `is_active`), or the disk is full, which is told on stderr
+
+    Takes milliseconds, at most a few seconds. Never raises.
+    """
+    library = look()
+    if not library.has("dump_with"):
+        return None
+    from . import _functions
+
+    words = None if reason is None else c_text(reason)
+    path = _functions.text_buffer(PATH_BYTES)
+    written = library.dump_with(words, json_object(metadata), path, PATH_BYTES)
+    return path_from(path) if written else None
+
+
+def last_bundle() -> str | None:
+    """The absolute path of the newest bundle of this process, whoever asked for it; None: none yet."""
+    library = recorder()
+    if not library.has("last_bundle"):
+        return None
+    from . import _functions
+
+    path = _functions.text_buffer(PATH_BYTES)
+    return path_from(path) if library.last_bundle(path, PATH_BYTES) else None

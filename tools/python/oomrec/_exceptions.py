@@ -1,0 +1,115 @@
+"""Writes of an exception for lack of memory what metadata.json says of it.
+
+There may be no memory left while this runs. So some is kept for it; each text that cannot be made is
+left out, and nothing raised here gets to the program, whose own exception is on its way.
+"""
+
+from __future__ import annotations
+
+import traceback
+from typing import Any, Callable, Mapping
+
+from . import _seen
+from ._library import PATH_BYTES, path_from
+from ._session import look
+from ._texts import c_text, cut, json_object
+from .classify import classify_oom_exception
+
+MAX_TRACEBACK = 64 << 10  # characters
+RESERVE_BYTES = 1 << 20  # more than 128 KiB: given back to the system, and taken from it, at once
+
+# The ends of generators and the ways of asyncio and trio to end a task may have an OOM as context.
+_NO_FAILURES = (GeneratorExit, StopIteration, StopAsyncIteration)
+_NAMES_OF_NO_FAILURES = ("CancelledError", "Cancelled")
+
+_reserve: bytearray | None = bytearray(RESERVE_BYTES)
+
+
+def is_failure(error: BaseException) -> bool:
+    """Whether the exception says that memory ran out."""
+    if isinstance(error, _NO_FAILURES) or type(error).__name__ in _NAMES_OF_NO_FAILURES:
+        return False
+    try:
+        return classify_oom_exception(error).is_oom
+    except Exception:  # the exception's own methods, or no memory to look at it
+        return isinstance(error, MemoryError)
+
+
+def capture(
+    error: BaseException,
+    since: int,
+    entered: int,
+    context: str | None,
+    metadata: Mapping[Any, Any] | None,
+    objects: bool,
+) -> str | None:
+    """The path of the bundle of this exception, completed or written now; None: none.
+
+    `since`: the thread's latest refusal before it; a later one is the exception's. `entered`: the
+    moment before which nothing can have been captured that this exception is. Never raises.
+    """
+    global _reserve
+    try:
+        if not is_failure(error):
+            return None
+        known = _seen.bundle_of(error, entered)
+        if known is not None:
+            return known
+        _reserve = None
+        bundle = _write(error, since, context, metadata, objects)
+        if bundle is not None:
+            _seen.remember(error, bundle)
+        return bundle
+    except Exception:  # for lack of memory: the recorder's own bundle of the refusal stands
+        return None
+    finally:
+        _keep_reserve()
+
+
+def _keep_reserve() -> None:
+    global _reserve
+    try:
+        if _reserve is None:
+            _reserve = bytearray(RESERVE_BYTES)
+    except MemoryError:
+        pass
+
+
+def _write(
+    error: BaseException,
+    since: int,
+    context: str | None,
+    metadata: Mapping[Any, Any] | None,
+    objects: bool,
+) -> str | None:
+    library = look()
+    if not library.has("exception"):
+        return None
+    from . import _functions  # loaded long ago, with the library
+
+    struct = _functions.ExceptionStruct()
+    struct.size = _functions.size_of(struct)
+    struct.since = since
+    struct.type = _made(lambda: type(error).__name__)
+    struct.module = _made(lambda: type(error).__module__)
+    struct.message = _made(lambda: cut(str(error)))
+    struct.traceback = _made(lambda: cut(_traceback(error), MAX_TRACEBACK))
+    struct.context = _made(lambda: context)
+    struct.metadata_json = json_object(metadata)
+    if objects:
+        struct.objects_json = _objects()
+    path = _functions.text_buffer(PATH_BYTES)
+    written = library.exception(_functions.reference(struct), path, PATH_BYTES)
+    return path_from(path) if written else None
+
+
+def _made(text: Callable[[], str | None]) -> bytes | None:
+    try:
+        words = text()
+        return None if words is None else c_text(words)
+    except Exception:
+        return None
+
+
+def _traceback(error: BaseException) -> str:
+    return "".join(traceback.format_exception(type(error), error, error.__traceback__))

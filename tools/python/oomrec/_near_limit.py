@@ -1,0 +1,111 @@
+"""Callbacks before memory runs out."""
+
+from __future__ import annotations
+
+from typing import Callable
+
+from ._session import at_begin, recorder
+from ._thread import TICK_S, Subscription, subscribe
+from ._usage import Usage, read
+
+# A callback is armed again once memory has fallen this much below its percentage: a program that
+# works just there is told once, not at every batch.
+HYSTERESIS_PERCENT = 5
+# Between two looks of our own: at a limit that only the clock sees (RSS against a cgroup's), and
+# whether memory has fallen.
+LOOK_S = 1.0
+
+_asked: dict[int, int] = {}  # percent: how many ask the recording for it
+
+
+class NearLimit:
+    """What `on_near_limit` returns; `cancel()` ends it."""
+
+    __slots__ = ("_armed", "_callback", "_percent", "_subscription")
+
+    def __init__(self, callback: Callable[[Usage], None], percent: int) -> None:
+        self._callback = callback
+        self._percent = percent
+        self._armed = True
+        _ask(percent)
+        look_s = LOOK_S if recorder().has("wait") and recorder().preloaded else TICK_S
+        self._subscription: Subscription | None = subscribe(self._look, look_s, on_events=True)
+
+    def cancel(self) -> None:
+        """No further call begins. May be called twice, and in the callback itself."""
+        subscription, self._subscription = self._subscription, None
+        if subscription is not None:
+            subscription.cancel()
+            _ask_no_more(self._percent)
+
+    def _look(self) -> None:
+        usage = read(recorder())
+        if usage is None or self._subscription is None:
+            return
+        percent = nearest_percent(usage)
+        if percent < self._percent - HYSTERESIS_PERCENT:
+            self._armed = True
+        elif percent >= self._percent and self._armed:
+            self._armed = False
+            self._callback(usage)
+
+
+def nearest_percent(usage: Usage) -> float:
+    """How much of the nearest limit is used, of the host's or of a device's own, in percent."""
+    parts = [(usage.used_of_limit, usage.limit)]
+    parts += ((device.counted, device.limit) for device in usage.devices)
+    parts += ((device.used, device.total) for device in usage.devices)
+    return max((100.0 * used / limit for used, limit in parts if limit), default=0.0)
+
+
+def on_near_limit(callback: Callable[[Usage], None], percent: int = 90) -> NearLimit:
+    """Has `callback(usage)` called when memory passes that part of the nearest limit.
+
+        def shed(usage: oomrec.Usage) -> None:
+            cache.clear()
+
+        watch = oomrec.on_near_limit(shed, percent=85)
+        ...
+        watch.cancel()
+
+    The limit is the nearest of host memory (the soft limit, RLIMIT_AS, the cgroup's) or of a device. It is
+    called again when memory has fallen 5 percent below in between.
+
+    Callbacks run in a thread of this package, one after the other, within 10 ms of the allocation that
+    passed it; where allocations are not seen, within 0.1 s. The program goes on meanwhile. What a
+    callback raises is told once on stderr, and it stays registered.
+
+    Args:
+        callback: gets the figures of that moment
+        percent: 1 to 100
+
+    Returns:
+        a handle: `cancel()` ends it
+
+    Raises:
+        ValueError: percent is not from 1 to 100
+    """
+    if not 1 <= percent <= 100:
+        raise ValueError(f"percent is a number from 1 to 100, not {percent!r}")
+    return NearLimit(callback, int(percent))
+
+
+def _ask(percent: int) -> None:
+    _asked[percent] = _asked.get(percent, 0) + 1
+    recorder().notify_at(percent, 1)
+
+
+def _ask_no_more(percent: int) -> None:
+    _asked[percent] -= 1
+    if not _asked[percent]:
+        del _asked[percent]
+        recorder().notify_at(percent, 0)
+
+
+def _ask_again() -> None:
+    """A forked child has a recording of its own, which was asked for nothing yet."""
+    for percent in tuple(_asked):
+        recorder().notify_at(percent, 1)
+
+
+at_begin(_ask_again)

@@ -1,0 +1,125 @@
+"""Decorating any kind of function, so that its body runs inside of a guard, and nothing else does.
+
+A generator or coroutine runs in pieces, and between them its thread does other things: a label that
+stayed until the end would name those, too. So the guard is entered for each piece anew. What goes in
+and out (values, exceptions, GeneratorExit, the return value) passes through unchanged.
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import Any, AsyncGenerator, Callable, Generator, TypeVar, cast
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+NewGuard = Callable[[], Any]  # makes a context manager; called once for each call
+
+
+def guarded(function: Function, new_guard: NewGuard) -> Function:
+    """The function with its body in a guard; of the same kind as it was.
+
+    TypeError for a class, whose instances are not what it would return then.
+    """
+    if isinstance(function, (staticmethod, classmethod)):
+        inner = guarded(function.__func__, new_guard)
+        return cast(Function, type(function)(inner))
+    if isinstance(function, type) or not callable(function):
+        raise TypeError(f"functions can be decorated, not {function!r}: decorate its methods")
+    return cast(Function, _wrapper_for(function)(function, new_guard))
+
+
+def _wrapper_for(function: Callable[..., Any]) -> Callable[..., Callable[..., Any]]:
+    import inspect  # takes 5 ms, which a program that decorates nothing does not need
+
+    # An object that is called like a function has the kind of its __call__.
+    bodies = (function, getattr(function, "__call__", None))  # noqa: B004
+    for is_kind, wrapper in (
+        (inspect.iscoroutinefunction, _coroutine_function),
+        (inspect.isasyncgenfunction, _async_generator_function),
+        (inspect.isgeneratorfunction, _generator_function),
+    ):
+        if any(is_kind(body) for body in bodies):
+            return wrapper
+    return _plain_function
+
+
+def _plain_function(function: Callable[..., Any], new_guard: NewGuard) -> Callable[..., Any]:
+    @functools.wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        with new_guard():
+            return function(*args, **kwargs)
+
+    return call
+
+
+def _generator_function(function: Callable[..., Any], new_guard: NewGuard) -> Callable[..., Any]:
+    @functools.wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Generator[Any, Any, Any]:
+        return (yield from _pieces(function(*args, **kwargs), new_guard()))
+
+    return call
+
+
+def _coroutine_function(function: Callable[..., Any], new_guard: NewGuard) -> Callable[..., Any]:
+    @functools.wraps(function)
+    async def call(*args: Any, **kwargs: Any) -> Any:
+        return await _Pieces(function(*args, **kwargs), new_guard())
+
+    return call
+
+
+def _async_generator_function(
+    function: Callable[..., Any], new_guard: NewGuard
+) -> Callable[..., Any]:
+    @functools.wraps(function)
+    async def call(*args: Any, **kwargs: Any) -> AsyncGenerator[Any, Any]:
+        generator, guard = function(*args, **kwargs), new_guard()
+        resume: Callable[[Any], Any] = generator.asend
+        given: list[Any] = [None]
+        while True:
+            try:
+                item = await _Pieces(resume(given.pop()), guard)
+            except StopAsyncIteration:
+                return
+            try:
+                given.append((yield item))
+                resume = generator.asend
+            except BaseException as error:  # thrown in, or GeneratorExit: the body's to handle
+                given.append(error)
+                resume = generator.athrow
+
+    return call
+
+
+def _pieces(generator: Any, guard: Any) -> Generator[Any, Any, Any]:
+    """Runs a generator, or what can be awaited, to its end; each piece of it in the guard.
+
+    What is given to the body stands in a list that is emptied at once: an exception that this frame
+    held while it is in the exception's traceback would keep both alive, with all that they hold.
+    """
+    resume: Callable[[Any], Any] = generator.send
+    given: list[Any] = [None]
+    while True:
+        try:
+            with guard:
+                item = resume(given.pop())
+        except StopIteration as end:
+            return end.value
+        try:
+            given.append((yield item))
+            resume = generator.send
+        except BaseException as error:  # thrown in, or GeneratorExit: the body's to handle
+            given.append(error)
+            resume = generator.throw
+
+
+class _Pieces:
+    """`_pieces` for `await`."""
+
+    __slots__ = ("_body", "_guard")
+
+    def __init__(self, body: Any, guard: Any) -> None:
+        self._body = body
+        self._guard = guard
+
+    def __await__(self) -> Generator[Any, Any, Any]:
+        return _pieces(self._body, self._guard)

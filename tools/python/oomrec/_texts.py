@@ -1,0 +1,116 @@
+"""Whatever a program gives as a text, as bytes for C, and whatever it gives as metadata, as JSON.
+
+Nothing here fails: what cannot be said is replaced by words that say so. That matters where it is
+called, in the handling of an exception that must reach the program as it is.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any, Mapping
+
+MAX_TEXT = 16 << 10  # characters of one text
+MAX_ITEMS = 1000  # of one container
+MAX_DEPTH = 16
+MAX_JSON = 256 << 10  # bytes of the whole object
+
+
+def c_text(text: object) -> bytes:
+    """A text for C: UTF-8, ended by its first NUL in C's eyes, so NULs are replaced."""
+    words = text if isinstance(text, str) else described(text)
+    return words.encode("utf-8", "backslashreplace").replace(b"\0", b"\\0")
+
+
+def cut(text: str, most: int = MAX_TEXT) -> str:
+    """At most about `most` characters: the beginning, and the end, where tracebacks say most."""
+    if len(text) <= most:
+        return text
+    left_out = len(text) - most
+    return f"{text[: most // 2]}… ({left_out} characters left out) …{text[-(most // 2) :]}"
+
+
+def described(value: object) -> str:
+    """str() or repr() of anything: a `__repr__` that raises is told instead."""
+    shape, dtype = _array_facts(value)
+    try:
+        if shape is not None:  # the contents may be gigabytes, and on a device
+            return f"<{type(value).__module__}.{type(value).__qualname__} {shape} {dtype}>"
+        return cut(str(value) if isinstance(value, BaseException) else repr(value))
+    except BaseException as error:
+        return f"<{type(value).__qualname__}: its repr raised {type(error).__qualname__}>"
+
+
+def json_object(metadata: Mapping[Any, Any] | None) -> bytes | None:
+    """The metadata as a JSON object in UTF-8; None for none.
+
+    Keys become texts. What JSON lacks is described: NaN and infinities, bytes, arrays (by shape and
+    type, not by contents), other objects (their repr), references to what contains them. What is
+    too long, too deep or too large is cut, and says so.
+    """
+    if metadata is None:
+        return None
+    try:
+        plain = _plain(metadata, MAX_DEPTH, [])
+        if not isinstance(plain, dict):
+            plain = {"value": plain}
+        text = json.dumps(plain, allow_nan=False)
+        if len(text) > MAX_JSON:
+            text = json.dumps({"cut": cut(text, MAX_JSON // 4)})
+        return text.encode("ascii").replace(b"\0", b"")
+    except BaseException as error:
+        return json.dumps({"not_recorded": type(error).__qualname__}).encode("ascii")
+
+
+def _array_facts(value: object) -> tuple[object, object]:
+    """Shape and element type of what looks like an array, else None, None."""
+    try:
+        shape = getattr(value, "shape", None)
+        dtype = getattr(value, "dtype", None)
+        if isinstance(value, type) or shape is None or dtype is None:
+            return None, None
+        return tuple(int(length) for length in shape), cut(str(dtype), 64)
+    except BaseException:
+        return None, None
+
+
+def _plain(value: object, depth: int, containers: list[int]) -> Any:
+    """The value in terms of JSON. `containers`: ids of what it is in."""
+    kind = type(value)
+    if value is None or kind is bool:
+        return value
+    if kind is int:
+        return value if -(1 << 63) <= value < 1 << 64 else f"{hex(value)[:64]}…"  # type: ignore[operator, arg-type]
+    if kind is float:
+        return value if value - value == 0 else repr(value)  # type: ignore[operator]
+    if kind is str:
+        return cut(value)  # type: ignore[arg-type]
+    if not isinstance(value, (dict, list, tuple, set, frozenset, Mapping)):
+        return described(value)
+    if id(value) in containers:
+        return "<contains itself>"
+    if depth == 0:
+        return "<too deep>"
+    containers.append(id(value))
+    try:
+        return _contents(value, depth - 1, containers)
+    finally:
+        containers.pop()
+
+
+def _contents(value: Any, depth: int, containers: list[int]) -> Any:
+    if isinstance(value, Mapping):
+        items: dict[str, Any] = {}
+        for number, key in enumerate(value):
+            if number == MAX_ITEMS:
+                items["…"] = f"{len(value) - MAX_ITEMS} more"
+                break
+            name = cut(key, 256) if isinstance(key, str) else described(key)
+            items[name] = _plain(value[key], depth, containers)
+        return items
+    elements = []
+    for number, element in enumerate(value):
+        if number == MAX_ITEMS:
+            elements.append(f"{len(value) - MAX_ITEMS} more")
+            break
+        elements.append(_plain(element, depth, containers))
+    return elements

@@ -1,0 +1,203 @@
+"""What is held, what is left, and the limit that the program sets itself."""
+
+from __future__ import annotations
+
+import os
+from typing import NamedTuple
+
+from ._library import Library
+from ._session import look, recorder
+from ._sizes import bytes_of
+
+
+class SpaceUsage(NamedTuple):
+    """What the program holds in one space.
+
+    The space `torch` is what torch holds inside of its own segments, which `cuda` or `hip` has, too.
+
+    Attributes:
+        name: "heap", "map", "cuda", "cuda_host", "hip", "torch", …
+        live: bytes held now, as the blocks take them
+        peak: the most bytes that were ever held
+        allocated: bytes asked for since the start, freed or not
+        live_count: blocks that are held
+    """
+
+    name: str
+    live: int
+    peak: int
+    allocated: int
+    live_count: int
+
+
+class DeviceUsage(NamedTuple):
+    """A GPU, as its driver sees it.
+
+    Attributes:
+        kind: "cuda" or "hip"
+        ordinal: the driver's number
+        uuid: the device's own; "" where it is not known
+        name: the model
+        total: bytes that it has
+        free: bytes that are left for all processes
+        used: bytes that all processes hold, and the driver
+        counted: bytes that this process asked the driver for
+        limit: bytes that this process may have (--limit-gpu); None: no limit
+    """
+
+    kind: str
+    ordinal: int
+    uuid: str
+    name: str
+    total: int
+    free: int
+    used: int
+    counted: int
+    limit: int | None
+
+
+class Usage(NamedTuple):
+    """What `usage` returns.
+
+    Attributes:
+        live: bytes held in the spaces that add up (heap and mappings)
+        peak: the most of `live`
+        rss: bytes that the process has in RAM
+        limit: bytes, the limit of host memory that is nearest; None: there is none
+        limit_kind: what it is: "soft", "rlimit_as", "cgroup"; "" where there is none
+        used_of_limit: bytes that count against it
+        headroom: bytes that are left until it; None: there is no limit
+        spaces: those that were ever used
+        devices: those that the program has used
+    """
+
+    live: int
+    peak: int
+    rss: int
+    limit: int | None
+    limit_kind: str
+    used_of_limit: int
+    headroom: int | None
+    spaces: tuple[SpaceUsage, ...]
+    devices: tuple[DeviceUsage, ...]
+
+    def space(self, name: str) -> SpaceUsage:
+        """The space of this name; all zero if it was never used."""
+        for space in self.spaces:
+            if space.name == name:
+                return space
+        return SpaceUsage(name, 0, 0, 0, 0)
+
+
+class Activity(NamedTuple):
+    """What `is_active` returns; true where allocations are recorded.
+
+    Attributes:
+        active: whether they are
+        missing: what is not recorded, and how to have it; "": nothing is missing
+    """
+
+    active: bool
+    missing: str
+
+    def __bool__(self) -> bool:
+        return self.active
+
+
+def usage() -> Usage:
+    """What the process holds now, and what is left.
+
+    Where allocations are not seen (the program was not started under the recorder) `spaces` is empty
+    or has what torch says, and `live` is 0. Costs some 10 µs. Never raises.
+    """
+    library = look()
+    return read(library) or Usage(0, 0, _resident_bytes(), None, "", 0, None, (), ())
+
+
+def read(library: Library) -> Usage | None:
+    """What the recording says; None where there is none."""
+    if not library.has("usage"):
+        return None
+    from . import _functions
+
+    told = _functions.UsageStruct()
+    told.size = _functions.size_of(told)
+    if not library.usage(_functions.reference(told)):
+        return None
+    limit = told.limit_bytes or None
+    return Usage(
+        told.live_bytes,
+        told.peak_bytes,
+        told.rss_bytes,
+        limit,
+        _text(told.limit_kind),
+        told.used_of_limit_bytes,
+        told.headroom_bytes if limit is not None else None,
+        tuple(
+            SpaceUsage(
+                _text(space.name),
+                space.live_bytes,
+                space.peak_bytes,
+                space.allocated_bytes,
+                space.live_count,
+            )
+            for space in told.spaces[: told.space_count]
+        ),
+        tuple(
+            DeviceUsage(
+                _text(device.kind),
+                device.ordinal,
+                _text(device.uuid),
+                _text(device.name),
+                device.total_bytes,
+                device.free_bytes,
+                device.used_bytes,
+                device.counted_bytes,
+                device.limit_bytes or None,
+            )
+            for device in told.devices[: told.device_count]
+        ),
+    )
+
+
+def set_limit(limit: int | str | None) -> None:
+    """Replaces the soft limit of this process: what the recorder counts may grow to it, no further.
+
+    An allocation beyond it is refused, and Python raises MemoryError. Where allocations are not seen
+    nothing is refused; the limit then only counts for `usage` and `on_near_limit`.
+
+    Args:
+        limit: bytes, or a text such as "8G" or "512M" (powers of 1024); None or 0 lifts it
+
+    Raises:
+        ValueError: the text is no size
+        TypeError: neither a number nor a text
+    """
+    recorder().set_limit(0 if limit is None else bytes_of(limit))
+
+
+def is_active() -> Activity:
+    """Whether events are recorded, and what is not.
+
+        activity = oomrec.is_active()
+        if activity.missing:
+            log.warning("oomrec: %s", activity.missing)
+
+    True where the program was started under the recorder (`oomrec run`, LD_PRELOAD), and it has not
+    switched itself off. Never raises.
+    """
+    library = recorder()
+    missing = library.problem or library.missing().decode(errors="replace")
+    return Activity(bool(library.is_active()) and library.preloaded, missing)
+
+
+def _resident_bytes() -> int:
+    try:
+        with open("/proc/self/statm", "rb") as statm:
+            return int(statm.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    except (OSError, ValueError, IndexError):
+        return 0
+
+
+def _text(field: bytes) -> str:
+    return field.decode(errors="replace")
