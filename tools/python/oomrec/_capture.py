@@ -100,6 +100,4 @@ class capture_oom:
             )
 
     def __call__(self, function: Function) -> Function:
-        return guarded(
-            function, lambda: capture_oom(self._context, self._metadata, self._objects)
-        )
+        return guarded(function, lambda: capture_oom(self._context, self._metadata, self._objects))

@@ -97,10 +97,16 @@ def _write(
     struct.context = _made(lambda: context)
     struct.metadata_json = json_object(metadata)
     if objects:
-        struct.objects_json = _objects()
+        struct.objects_json = _made(_objects)
     path = _functions.text_buffer(PATH_BYTES)
     written = library.exception(_functions.reference(struct), path, PATH_BYTES)
     return path_from(path) if written else None
+
+
+def _objects() -> str:
+    from .objects import objects_json
+
+    return objects_json()
 
 
 def _made(text: Callable[[], str | None]) -> bytes | None:

@@ -106,6 +106,7 @@ FUNCTIONS: tuple[tuple[str, Any, tuple[Any, ...], bool], ...] = (
     ("dump_with", c_int, (c_char_p, c_char_p, c_char_p, c_uint32), True),
     ("notify_at", c_int, (c_uint32, c_int), False),
     ("wait", c_uint32, (c_uint32, c_uint32), True),
+    ("wake", None, (), False),
     ("block_of", c_int, (c_uint64, ctypes.POINTER(BlockStruct)), False),
     ("stack_text", c_uint32, (c_uint32, c_char_p, c_uint32), False),
     ("start", c_int, (), True),

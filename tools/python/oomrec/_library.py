@@ -28,7 +28,7 @@ class Library:
 
     __slots__ = (
         "api_version", "is_active", "dump", "set_limit", "context_push", "context_pop", "mark",
-        "usage", "last_bundle", "last_failure", "exception", "dump_with", "notify_at", "wait",
+        "usage", "last_bundle", "last_failure", "exception", "dump_with", "notify_at", "wait", "wake",
         "block_of", "stack_text", "start", "missing", "tick", "note_device",
         "preloaded", "problem",
     )  # fmt: skip
@@ -47,6 +47,7 @@ class Library:
     dump_with: Callable[[bytes | None, bytes | None, Any, int], int]
     notify_at: Callable[[int, int], int]
     wait: Callable[[int, int], int]
+    wake: Callable[[], object]
     block_of: Callable[[int, Any], int]
     stack_text: Callable[[int, Any, int], int]
     start: Callable[[], int]

@@ -28,7 +28,9 @@ class NearLimit:
         self._percent = percent
         self._armed = True
         _ask(percent)
-        look_s = LOOK_S if recorder().has("wait") and recorder().preloaded else TICK_S
+        library = recorder()
+        is_told = library.preloaded and library.has("wake")
+        look_s = LOOK_S if is_told else TICK_S
         self._subscription: Subscription | None = subscribe(self._look, look_s, on_events=True)
 
     def cancel(self) -> None:

@@ -48,7 +48,10 @@ TYPES = (
     TypeRow("builtins", ("MemoryError",), "MemoryError", "", "CPython, Objects/exceptions.c"),
     TypeRow(
         "numpy",
-        ("MemoryError", "_ArrayMemoryError"),  # it calls itself by its base's name, tracebacks do not
+        (
+            "MemoryError",
+            "_ArrayMemoryError",
+        ),  # it calls itself by its base's name, tracebacks do not
         "numpy.ArrayMemoryError",
         "Unable to allocate 2.00 EiB for an array with shape (288230376151711744,) and data type float64",
         "NumPy, numpy/_core/_exceptions.py",

@@ -169,7 +169,7 @@ def _run() -> None:
 
 def _sleep(library: Library, seen: int, sleep_s: float) -> int:
     """Sleeps until the word is not `seen`, or for that long; returns the word."""
-    if library.has("wait"):
+    if library.has("wake"):
         return library.wait(seen, int(sleep_s * 1000) + (sleep_s > 0))
     _changed.wait(sleep_s)
     _changed.clear()

@@ -27,7 +27,9 @@ class ExceptionWatch:
             self._put_before(threading, "excepthook", lambda told: told.exc_value),
             self._put_before(sys, "unraisablehook", lambda told: told.exc_value),
             self._put_before(
-                _event_loop_class(), "call_exception_handler", lambda loop, told: told.get("exception")
+                _event_loop_class(),
+                "call_exception_handler",
+                lambda loop, told: told.get("exception"),
             ),
         ]
 
