@@ -20,6 +20,7 @@ import figures
 import leaks
 import measure
 import plot
+import python_api
 import reading
 import refusal
 import tables
@@ -27,7 +28,7 @@ from recorders import Recorder, recorders
 from workloads import Workload, workloads
 
 OUR_TIMEOUT_S = 300
-PARTS = (reading, refusal, commands, leaks)  # what is measured of the command alone
+PARTS = (reading, refusal, commands, leaks, python_api)  # what is measured in no workload
 SLOW_S = 5  # of CPU time: a peer that needs more for one run runs no further one
 
 

@@ -31,6 +31,8 @@ def all_tables(results: dict) -> str:
         ]
     if results["leaks"]:
         parts += ["\n### Which leaks are told\n", leaks_table(results["leaks"])]
+    if results.get("python"):
+        parts += ["\n### What the Python package's calls take\n", calls_table(results["python"])]
     return "\n".join(parts) + "\n" + said_once(results)
 
 
@@ -60,6 +62,23 @@ def waiting_table(measured: list[dict], what: str) -> str:
                 amount(max(row["took_ms"]), "ms"),
                 f"≤ {row['goal_ms']} ms",
                 "reached" if row["median_ms"] <= row["goal_ms"] else "**missed**",
+            ]
+        )
+    return aligned(rows)
+
+
+def calls_table(measured: list[dict]) -> str:
+    modes = list(dict.fromkeys(mode for row in measured for mode in row["median_ns"]))
+    rows = [["call", *modes, "goal", ""]]
+    for row in measured:
+        took, goal = row["median_ns"], row["goal_ns"]
+        reached = goal is None or max(took.values()) <= goal
+        rows.append(
+            [
+                row["call"],
+                *(amount(took[mode], "ns") if mode in took else "" for mode in modes),
+                f"≤ {goal} ns" if goal else "",
+                "" if goal is None else "reached" if reached else "**missed**",
             ]
         )
     return aligned(rows)

@@ -77,6 +77,17 @@ def test_reading_is_measured_by_itself(bench, tmp_path):
     assert "| oomrec tree --top-down " in (tmp_path / "out" / "table.md").read_text()
 
 
+def test_calls_of_the_python_package_are_measured(bench, tmp_path):
+    run = bench(
+        "--quick", "--only", "python", "--without-peers", "--rounds", 1, "--out", tmp_path / "out"
+    )
+
+    rows = {row["call"]: row for row in valid_results(run, tmp_path / "out")["python"]}
+    assert set(rows) == {"empty", "context", "capture_oom", "mark", "usage"}
+    assert all(set(row["median_ns"]) == {"alone", "sampled", "exact"} for row in rows.values())
+    assert "| capture_oom " in (tmp_path / "out" / "table.md").read_text()
+
+
 RUN = {"cpu_s": [1.0], "rss_mib": [50.0], "stopped_cpu_s": None, "problem": None}
 
 
@@ -120,6 +131,10 @@ def test_tables_say_what_was_missed_stopped_and_skipped(bench, tmp_path):
                 ("hides", True, "sampled", 0, 0), ("hides", True, "exact", 3, 0),
             ]
         ],
+        "python": [
+            {"call": "context", "goal_ns": 2000, "median_ns": {"alone": 600.0, "sampled": 700.0}},
+            {"call": "capture_oom", "goal_ns": 3000, "median_ns": {"alone": 600.0, "sampled": 3100.0}},
+        ],
     }  # fmt: skip
     (tmp_path / "results.json").write_text(json.dumps(results))
 
@@ -144,6 +159,8 @@ def test_tables_say_what_was_missed_stopped_and_skipped(bench, tmp_path):
     assert ["Loses", "leak", "2.0 MiB/s, 0.75", "2.0 MiB/s, 0.75", "**wrong**"] in rows
     assert ["Keeps", "none", "", "", "right"] in rows
     assert ["Hides", "leak", "", "2.0 MiB/s, 0.75", "**wrong**"] in rows
+    assert ["context", "600 ns", "700 ns", "≤ 2000 ns", "reached"] in rows
+    assert ["capture_oom", "600 ns", "3,100 ns", "≤ 3000 ns", "**missed**"] in rows
     assert "sampled: precision 1.00, recall 0.50; goal ≥ 0.9: **missed**." in run.stdout
     assert "exact: precision 0.80, recall 1.00; goal ≥ 0.9: **missed**." in run.stdout
     assert "Skipped: Fil: not installed: fil-profile." in run.stdout

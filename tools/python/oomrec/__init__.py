@@ -24,26 +24,27 @@ if TYPE_CHECKING:
     from ._watch import ExceptionWatch, watch_exceptions
     from .classify import OOMExceptionClassification, classify_oom_exception
 
+# In the order of docs/python.md.
 __all__ = [
-    "Activity",
-    "DeviceUsage",
-    "ExceptionWatch",
-    "LIBRARY",
-    "NearLimit",
-    "OOMExceptionClassification",
-    "SpaceUsage",
-    "Usage",
     "capture_oom",
-    "classify_oom_exception",
-    "context",
-    "dump",
-    "is_active",
-    "last_bundle",
-    "mark",
-    "on_near_limit",
-    "set_limit",
-    "usage",
     "watch_exceptions",
+    "ExceptionWatch",
+    "classify_oom_exception",
+    "OOMExceptionClassification",
+    "context",
+    "mark",
+    "dump",
+    "last_bundle",
+    "usage",
+    "Usage",
+    "SpaceUsage",
+    "DeviceUsage",
+    "set_limit",
+    "on_near_limit",
+    "NearLimit",
+    "is_active",
+    "Activity",
+    "LIBRARY",
 ]
 
 # What is imported when it is first asked for, so that `import oomrec` takes few milliseconds: names, and

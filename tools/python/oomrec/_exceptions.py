@@ -15,7 +15,7 @@ from ._session import look
 from ._texts import c_text, cut, json_object
 from .classify import classify_oom_exception
 
-MAX_TRACEBACK = 64 << 10  # characters
+MAX_TRACEBACK = 60 << 10  # characters; oomrec.h takes 64 KiB
 RESERVE_BYTES = 1 << 20  # more than 128 KiB: given back to the system, and taken from it, at once
 
 # The ends of generators and the ways of asyncio and trio to end a task may have an OOM as context.

@@ -41,7 +41,7 @@ class DeviceUsageStruct(ctypes.Structure):
 
 
 class UsageStruct(ctypes.Structure):
-    """struct oomrec_usage"""
+    """struct oomrec_usage_info"""
 
     _fields_ = [
         ("size", c_uint32),
@@ -61,7 +61,7 @@ class UsageStruct(ctypes.Structure):
 
 
 class ExceptionStruct(ctypes.Structure):
-    """struct oomrec_exception"""
+    """struct oomrec_exception_info"""
 
     _fields_ = [
         ("size", c_uint32),

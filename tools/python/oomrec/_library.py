@@ -8,7 +8,6 @@ functions do nothing and return 0: a program that uses this package runs without
 from __future__ import annotations
 
 import os
-import shutil
 import sys
 from typing import Any, Callable, NoReturn
 
@@ -126,6 +125,8 @@ def command() -> str | None:
     beside = os.path.join(os.path.dirname(sys.executable or ""), "oomrec")
     if sys.executable and os.access(beside, os.X_OK) and not os.path.isdir(beside):
         return beside
+    import shutil  # takes 10 ms to import
+
     return shutil.which("oomrec")
 
 

@@ -12,7 +12,7 @@ from typing import Any, Mapping
 MAX_TEXT = 16 << 10  # characters of one text
 MAX_ITEMS = 1000  # of one container
 MAX_DEPTH = 16
-MAX_JSON = 256 << 10  # bytes of the whole object
+MAX_JSON = 60 << 10  # bytes of the whole object: oomrec.h takes 64 KiB
 
 
 def c_text(text: object) -> bytes:

@@ -14,7 +14,6 @@ import atexit
 import sys
 import threading
 import time
-import traceback
 from typing import Callable
 
 from ._library import Library
@@ -179,6 +178,8 @@ def _sleep(library: Library, seen: int, sleep_s: float) -> int:
 def _tell(callback: Callable[[], None], error: BaseException) -> None:
     name = getattr(callback, "__qualname__", None) or repr(callback)
     try:
+        import traceback  # takes 3 ms, which most programs never need
+
         lines = traceback.format_exception(type(error), error, error.__traceback__)
         sys.stderr.write(
             f"oomrec: {name}, called by oomrec's thread, raised this; it is called again, but "

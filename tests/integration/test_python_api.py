@@ -1,0 +1,419 @@
+"""The Python package: labels, marks, bundles, figures, limits; with the recorder, beside it, without it."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import pytest
+from conftest import SOURCE, metadata
+from python_programs import programs
+
+MIB = 1 << 20
+VERSIONS = ["3.8", "3.9", "3.10", "3.11", "3.12", "3.13"]
+
+
+@pytest.fixture
+def recorded(preload, build_dir):
+    return programs(preload, build_dir)
+
+
+@pytest.fixture
+def unrecorded(plain, build_dir):
+    """Programs that were not started under the recorder: the package loads the library."""
+    return programs(plain, build_dir)
+
+
+BASIC = """
+    import json, oomrec
+
+    held = []
+    with oomrec.context("epoch 3"):
+        held.append(bytearray(6 << 20))
+        oomrec.mark("after the first")
+
+    @oomrec.context("load")
+    def load():
+        held.append(bytearray(7 << 20))
+
+    load()
+    before = oomrec.last_bundle()
+    path = oomrec.dump("asked", {"step": 4, 5: float("nan")})
+    usage = oomrec.usage()
+    active = oomrec.is_active()
+    print(json.dumps({
+        "before": before,
+        "path": path,
+        "last": oomrec.last_bundle(),
+        "active": bool(active),
+        "missing": active.missing,
+        "heap": usage.space("heap").live,
+        "peak": usage.peak,
+        "rss": usage.rss,
+        "limit": usage.limit,
+        "limit_kind": usage.limit_kind,
+        "headroom": usage.headroom,
+    }))
+"""
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_every_python(recorded, oomrec, python, version):
+    run = recorded(BASIC, python=python(version), env={"OOMREC_LIMIT": "64G"})
+    told = run.json()
+    bundle = run.only_bundle()
+    assert told["before"] is None and told["path"] == told["last"] == str(bundle)
+    assert told["active"] and told["missing"] == ""
+    assert 13 * MIB <= told["heap"] <= told["peak"] < 64 * MIB
+    assert (told["limit"], told["limit_kind"]) == (64 << 30, "soft")
+    assert told["rss"] > 13 * MIB and 0 < told["headroom"] < 64 << 30
+    written = metadata(bundle)
+    assert (written["reason"], written["context"]) == ("request", "asked")
+    assert written["custom_metadata"] == {"step": 4, "5": "nan"}
+    shown = oomrec.json("show", bundle)
+    labels = {holder["bytes"]: holder["stack"][-1]["function"] for holder in shown["holders"]}
+    sizes = {6: "[epoch 3]", 7: "[load]"}
+    for mib, label in sizes.items():
+        assert [said for size, said in labels.items() if size // MIB == mib] == [label]
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_every_python_beside_the_recorder(unrecorded, python, version):
+    run = unrecorded(BASIC, python=python(version))
+    told = run.json()
+    assert not told["active"] and "oomrec run" in told["missing"], told["missing"]
+    assert told["heap"] == 0 and told["rss"] > 13 * MIB
+    assert told["path"] == told["last"] == str(run.only_bundle())
+    written = metadata(run.only_bundle())
+    assert (written["reason"], written["context"]) == ("request", "asked")
+    assert written["custom_metadata"] == {"step": 4, "5": "nan"}
+
+
+def test_without_the_library_nothing_fails(unrecorded):
+    run = unrecorded(BASIC, env={"OOMREC_LIBRARY": "/nowhere/liboomrec.so"})
+    told = run.json()
+    assert (told["active"], told["path"], told["heap"]) == (False, None, 0)
+    assert "/nowhere/liboomrec.so" in told["missing"] and "OOMREC_LIBRARY" in told["missing"]
+    assert told["rss"] > 13 * MIB and run.stderr == "" and run.bundles() == []
+
+
+def test_usage_agrees_with_the_system(recorded):
+    run = recorded(
+        """
+        import oomrec
+        before = oomrec.usage()
+        block = bytearray(64 << 20)
+        held = oomrec.usage()
+        del block
+        after = oomrec.usage()
+        grown = held.space("heap").live - before.space("heap").live
+        resident = next(int(l.split()[1]) << 10 for l in open("/proc/self/status") if "VmRSS" in l)
+        print(grown >> 20, (held.space("heap").live - after.space("heap").live) >> 20)
+        print(after.peak >= held.live > before.live, abs(held.rss - before.rss) >> 20)
+        print(abs(after.rss - resident) < 8 << 20, after.limit, after.headroom)
+        print(after.space("heap").allocated - before.space("heap").allocated >> 20)
+        print(after.space("cuda"), type(hash(after)).__name__)
+        """
+    )
+    lines = run.stdout.splitlines()
+    assert lines[0] == "64 64" and lines[1] == "True 64", str(run)
+    assert lines[2].startswith("True ") and lines[3] == "64", str(run)
+    assert lines[4].startswith("SpaceUsage(name='cuda', live=0,") and lines[4].endswith(" int")
+
+
+def test_a_limit_is_set_moved_and_lifted(recorded):
+    run = recorded(
+        """
+        import oomrec
+        def ask():
+            try:
+                return len(bytearray(48 << 20)) >> 20
+            except MemoryError:
+                return "refused"
+        for limit in ("32M", 40 << 20, "1G", None, "0.03125 GiB", 0):
+            oomrec.set_limit(limit)
+            print(ask(), oomrec.usage().limit_kind == "soft")
+        for wrong in ("much", -1, True, 1.5, 1 << 64):
+            try:
+                oomrec.set_limit(wrong)
+            except (TypeError, ValueError) as error:
+                print(type(error).__name__, error)
+        """,
+        env={"OOMREC_MAX_DUMPS": 0},
+    )
+    assert run.stdout.splitlines() == [
+        "refused True",
+        "refused True",
+        "48 True",
+        "48 False",
+        "refused True",
+        "48 False",
+        "ValueError 'much' is no size: write 512M, 8G or a number of bytes",
+        "ValueError -1 is no number of bytes that a limit can have",
+        "TypeError a size is a number of bytes or a text such as '8G', not True",
+        "TypeError a size is a number of bytes or a text such as '8G', not 1.5",
+        "ValueError 18446744073709551616 is no number of bytes that a limit can have",
+    ], str(run)
+
+
+LABELLED = """
+    import asyncio, json, sys, threading, oomrec
+
+    held = {}
+    def hold(name, mib):
+        held[name] = bytearray(mib << 20)
+
+    @oomrec.context("generator")
+    def generated():
+        hold("in the generator", 3)
+        given = yield "first"
+        hold("in the generator again", 4)
+        try:
+            yield given
+        except ValueError:
+            hold("thrown into it", 5)
+        return "end"
+
+    @oomrec.context("task")
+    async def task():
+        hold("in the task", 6)
+        await asyncio.sleep(0.01)
+        hold("in the task again", 7)
+
+    @oomrec.context("stream")
+    async def stream():
+        hold("in the stream", 8)
+        try:
+            given = yield 1
+            hold("in the stream again", 9)
+            yield given
+        finally:
+            hold("closing the stream", 10)
+
+    def whole(generator):
+        assert next(generator) == "first"
+        hold("beside the generator", 11)
+        assert generator.send("given") == "given"
+        try:
+            generator.throw(ValueError())
+        except StopIteration as stop:
+            assert stop.value == "end"
+
+    async def main():
+        running = asyncio.ensure_future(task())
+        await asyncio.sleep(0)
+        hold("beside the task", 12)
+        await running
+        items = stream()
+        assert await items.asend(None) == 1
+        hold("beside the stream", 13)
+        assert await items.asend("given") == "given"
+        await items.aclose()
+
+    class Method:
+        @oomrec.context("method")
+        def call(self): hold("in a method", 14)
+        @oomrec.context("static")
+        @staticmethod
+        def static(): hold("in a static method", 15)
+
+    whole(generated())
+    asyncio.run(main())
+    Method().call()
+    Method.static()
+    with oomrec.context("outer"):
+        with oomrec.context("inner"):
+            hold("nested", 16)
+        thread = threading.Thread(target=hold, args=("in a thread without labels", 17))
+        thread.start()
+        thread.join()
+    oomrec.dump()
+"""
+
+
+def test_labels_are_where_the_body_runs(recorded, oomrec):
+    run = recorded(LABELLED)
+    assert run.exit_code == 0, str(run)
+    shown = oomrec.json("show", run.only_bundle())
+    expected = {
+        3: "[generator]", 4: "[generator]", 5: "[generator]", 6: "[task]", 7: "[task]",
+        8: "[stream]", 9: "[stream]", 10: "[stream]", 11: None, 12: None, 13: None,
+        14: "[method]", 15: "[static]", 16: "[inner]", 17: "[outer]",
+    }  # fmt: skip
+    label = {}
+    for holder in shown["holders"]:
+        if any(frame["function"] == "hold" for frame in holder["stack"]):
+            told = [frame["function"] for frame in holder["stack"]]
+            label[holder["bytes"] // MIB] = next((name for name in told if name[0] == "["), None)
+    assert label == expected
+
+
+def test_decorated_functions_are_what_they_were(recorded):
+    """Names, kinds and arguments; what cannot be decorated says so."""
+    run = recorded(
+        """
+        import asyncio, functools, inspect, oomrec
+        async def co(a, b=2): "says"; return a + b
+        def gen(a): yield a
+        async def agen(a): yield a
+        def plain(a, *, b): return a, b
+        class Callable:
+            async def __call__(self): return 7
+        for make in (oomrec.capture_oom("x"), oomrec.context("x")):
+            made = make(co)
+            assert inspect.iscoroutinefunction(made) and made.__doc__ == "says"
+            assert str(inspect.signature(made)) == "(a, b=2)" and asyncio.run(made(1)) == 3
+            assert inspect.isgeneratorfunction(make(gen)) and list(make(gen)(4)) == [4]
+            assert inspect.isasyncgenfunction(make(agen))
+            assert make(plain)(1, b=2) == (1, 2) and make(plain).__wrapped__ is plain
+            assert make(functools.partial(max, 3))(2) == 3
+            assert asyncio.run(make(Callable())()) == 7
+            try:
+                make(int)
+            except TypeError as error:
+                print(error)
+        try:
+            oomrec.capture_oom(plain)
+        except TypeError as error:
+            print(error)
+        """
+    )
+    said = "functions can be decorated, not <class 'int'>: decorate its methods\n"
+    called = "capture_oom is called to decorate: write @oomrec.capture_oom()\n"
+    assert run.stdout == said + said + called, str(run)
+
+
+def test_labels_of_every_kind_of_text(recorded, oomrec):
+    run = recorded(
+        r"""
+        import oomrec
+        held = []
+        for mib, label in enumerate(["", "é " * 5000, "\ud800", "a\0b", 7, None], 3):
+            with oomrec.context(label):
+                oomrec.mark(label)
+                held.append(bytearray(mib << 20))
+        print(oomrec.dump("\ud800\0 reason"))
+        """
+    )
+    assert run.exit_code == 0 and run.stderr.count("Traceback") == 0, str(run)
+    assert metadata(run.only_bundle())["context"] == "\\ud800\\0 reason"
+    shown = oomrec.json("show", run.only_bundle())
+    labels = {
+        holder["bytes"] // MIB: holder["stack"][-1]["function"] for holder in shown["holders"]
+    }
+    assert labels[6] == "[a\\0b]" and labels[7] == "[7]"
+
+
+def test_a_forked_child_has_a_recording_of_its_own(recorded):
+    run = recorded(
+        """
+        import os, sys, oomrec
+        with oomrec.context("parent"):
+            child = os.fork()
+            with oomrec.context("child" if child == 0 else "still parent"):
+                held = bytearray(5 << 20)
+                oomrec.dump("child" if child == 0 else "parent")
+            path = oomrec.last_bundle()
+            if child == 0:
+                os._exit(0 if path else 3)
+            assert os.waitpid(child, 0)[1] == 0
+            assert path == oomrec.last_bundle()
+        """
+    )
+    assert run.exit_code == 0, str(run)
+    assert run.bundle_at("child") != run.bundle_at("parent")
+    assert metadata(run.bundle_at("child"))["pid"] != metadata(run.bundle_at("parent"))["pid"]
+
+
+def test_a_full_disk(recorded, tmp_path):
+    """No bundle, no exception, and the program goes on."""
+    run = recorded(
+        """
+        import oomrec
+        print(oomrec.dump("where to"), oomrec.last_bundle())
+        """,
+        env={"OOMREC_DUMP_DIR": "/proc/nowhere"},
+    )
+    assert run.stdout == "None None\n" and run.exit_code == 0, str(run)
+
+
+def test_no_thread_unless_asked(recorded):
+    run = recorded(
+        """
+        import os, threading, oomrec
+        def count(): return len(os.listdir("/proc/self/task")), len(threading.enumerate())
+        watch = oomrec.watch_exceptions()
+        with oomrec.capture_oom(), oomrec.context("a"):
+            oomrec.mark("b"); oomrec.dump("c"); oomrec.usage(); oomrec.set_limit("8G")
+        watch.cancel()
+        print(*count())
+        near = oomrec.on_near_limit(print)
+        print(*count(), threading.enumerate()[-1].name, threading.enumerate()[-1].daemon)
+        near.cancel()
+        import time
+        until = time.monotonic() + 5
+        while count() != (1, 1) and time.monotonic() < until: time.sleep(0.001)
+        print(*count())
+        """
+    )
+    assert run.stdout == "1 1\n2 2 oomrec True\n1 1\n", str(run)
+
+
+def test_importing_costs_little(unrecorded):
+    """No session, no thread, nothing loaded; and not the modules that take long."""
+    run = unrecorded(
+        """
+        import os, sys
+        before = set(sys.modules)
+        import oomrec
+        later = {"inspect", "asyncio", "dataclasses", "ctypes", "torch", "numpy", "shutil"} - before
+        print(sorted(later & set(sys.modules)), os.listdir(os.environ["OOMREC_SESSION_DIR"]))
+        print("liboomrec" in open("/proc/self/maps").read())
+        """
+    )
+    assert run.stdout == "[] []\nFalse\n", str(run)
+
+
+def test_the_command_by_python_m(unrecorded, plain, build_dir):
+    environment = {"PYTHONPATH": SOURCE / "tools" / "python"}
+    version = plain(build_dir / "oomrec", "--version").stdout
+    command = {**environment, "OOMREC_COMMAND": build_dir / "oomrec"}
+    assert plain(sys.executable, "-m", "oomrec", "--version", env=command).stdout == version
+    missing = plain(sys.executable, "-m", "oomrec", env={**environment, "PATH": "/nowhere"})
+    assert missing.exit_code == 127 and "OOMREC_COMMAND" in missing.stderr
+
+
+def test_a_subinterpreter(recorded, python):
+    """Where ctypes cannot be loaded there is nothing to record with, and nothing fails."""
+    run = recorded(
+        """
+        import _xxsubinterpreters as interpreters, os
+        text = '''
+        import oomrec
+        with oomrec.context("a"), oomrec.capture_oom("b"):
+            oomrec.mark("c")
+        print(type(oomrec.is_active().missing).__name__, oomrec.usage().rss > 0, flush=True)
+        '''
+        import textwrap
+        one = interpreters.create()
+        interpreters.run_string(one, textwrap.dedent(text))
+        """,
+        python=python("3.12"),
+    )
+    assert run.stdout == "str True\n" and run.exit_code == 0, str(run)
+
+
+def test_the_page_is_that_of_the_docstrings():
+    checked = subprocess.run([sys.executable, SOURCE / "scripts" / "python-reference", "--check"])
+    assert checked.returncode == 0
+
+
+def test_the_page_names_everything():
+    import oomrec
+
+    page = (SOURCE / "docs" / "python.md").read_text()
+    for name in oomrec.__all__:
+        assert f"### `{name}" in page
+        assert getattr(oomrec, name) is not None
+    assert json.dumps(sorted(oomrec.__all__)) == json.dumps(sorted(set(oomrec.__all__)))

@@ -1,0 +1,39 @@
+"""Programs that use the Python package: from the source tree, with what is built.
+
+recorded = programs(preload, build_dir)
+run = recorded('''
+    import oomrec
+    print(bool(oomrec.is_active()))
+''', env={"OOMREC_LIMIT": "64M"})
+"""
+
+from __future__ import annotations
+
+import sys
+import textwrap
+from pathlib import Path
+
+from conftest import SOURCE
+
+PACKAGES = SOURCE / "tools" / "python"
+
+
+def package_environment(build_dir: Path) -> dict[str, str]:
+    return {
+        "PYTHONPATH": str(PACKAGES),
+        "OOMREC_LIBRARY": str(build_dir / "liboomrec.so"),
+        "OOMREC_COMMAND": str(build_dir / "oomrec"),
+        "PYTHONDONTWRITEBYTECODE": "1",
+    }
+
+
+def programs(runner, build_dir: Path):
+    """A function that runs a program, given by its text, with a Runner of conftest.py."""
+
+    def run(text: str, *args, python: str = sys.executable, env: dict | None = None, **options):
+        script = runner.directory / "program.py"
+        script.write_text(textwrap.dedent(text))
+        environment = {**package_environment(build_dir), **(env or {})}
+        return runner(python, script, *args, env=environment, **options)
+
+    return run
