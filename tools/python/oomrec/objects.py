@@ -1,0 +1,245 @@
+"""The largest living NumPy arrays and torch tensors: what they are, who allocated them, who holds them.
+
+`objects()` finds them, `collect_json()` is the same for a bundle, within a time. Results are plain
+data: nothing is kept of the program's objects, and no reference to them remains.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from ._buffers import Buffer, Libraries
+from ._holders import Holder, Scan
+from ._library import library
+from ._paths import name_of
+
+# A program of a million containers takes about a second. This is for one that has no end of them.
+_LONGEST_S = 30.0
+_MOST_REFERRERS = 8  # of one object
+_STACK_BYTES = 8192
+
+
+@dataclass(frozen=True)
+class Referrer:
+    """Who refers to an object, directly.
+
+    Attributes:
+        kind: "variable", "global", "attribute", "item" (of a list, tuple or set), "key" (of a
+            dictionary), "closure", "graph" (autograd saved it for the backward pass), "other"
+        name: as the program would write it, from the variable on: "trainer.history[3]"
+        container: what refers to it: "list of 12", "frame", "train.Model"
+        where: the variable's frame ("train.py:42 make_batch"), or "module train"; "" where no
+            variable was found that leads to it
+        is_cycle: the container is part of a reference cycle: only the garbage collector frees it
+    """
+
+    kind: str
+    name: str
+    container: str
+    where: str
+    is_cycle: bool
+
+
+@dataclass(frozen=True)
+class LivingObject:
+    """A buffer, and the largest array or tensor that is a view of it.
+
+    Attributes:
+        bytes: of the buffer, once for all its views
+        type: "numpy.ndarray", "torch.Tensor", "torch.nn.parameter.Parameter"
+        shape, dtype, device: of the largest view; the device is "cpu" or as torch writes it
+        views: how many living objects share the buffer
+        address: of the buffer's first byte
+        stack: who allocated it, the innermost frame first; empty where that is not recorded
+        grad_fn: the node of autograd's graph that made it, with all that the graph holds; or None
+        referrers: at most 8
+    """
+
+    bytes: int
+    type: str
+    shape: tuple[int, ...]
+    dtype: str
+    device: str
+    views: int
+    address: int
+    stack: tuple[str, ...]
+    grad_fn: str | None
+    referrers: tuple[Referrer, ...]
+
+
+@dataclass(frozen=True)
+class LivingObjects:
+    """What `objects()` found, the largest first. Has a length, and can be iterated and indexed.
+
+    Attributes:
+        objects: the largest
+        total_bytes: of all buffers of `min_bytes` and more, also those that are not listed
+        count: of those
+        complete: False where the time or the memory did not suffice to look through everything
+        stacks: why there are no stacks; "" where there are
+    """
+
+    objects: tuple[LivingObject, ...]
+    total_bytes: int
+    count: int
+    complete: bool
+    stacks: str
+
+    def __iter__(self) -> Iterator[LivingObject]:
+        return iter(self.objects)
+
+    def __len__(self) -> int:
+        return len(self.objects)
+
+    def __getitem__(self, index: int) -> LivingObject:
+        return self.objects[index]
+
+    def to_json(self) -> str:
+        """As in a bundle's objects.json."""
+        return json.dumps({"schema_version": 1, **dataclasses.asdict(self)}, ensure_ascii=False)
+
+
+def objects(min_bytes: int = 2**20, limit: int = 50) -> LivingObjects:
+    """Finds the largest living NumPy arrays and torch tensors.
+
+    Takes a fraction of a second in a large program. Nothing is kept alive by it, and no method of
+    the program's classes is called. Arrays of extension modules that only C code refers to are not
+    found.
+
+    Args:
+        min_bytes: smaller buffers are passed over
+        limit: the most objects that are returned
+
+    Returns:
+        the objects, the largest first; without NumPy and torch in the program there are none
+    """
+    return _collect(min_bytes, limit, _LONGEST_S)
+
+
+def collect_json(budget_s: float) -> str | None:
+    """The text of a bundle's objects.json, of what can be found within `budget_s` seconds.
+
+    None where the program has loaded neither NumPy nor torch, or where there is no memory for it.
+    Never raises.
+    """
+    try:
+        if not Libraries().any:
+            return None
+        return _collect(2**20, 50, budget_s).to_json()
+    except Exception:  # whatever it is, it must not take the place of the exception that is handled
+        return None
+
+
+def _collect(min_bytes: int, limit: int, budget_s: float) -> LivingObjects:
+    begin = time.perf_counter()
+    libraries = Libraries()
+    # What is left is for the names: a tenth to a third of the time.
+    scan = Scan(libraries, begin + 0.7 * budget_s)
+    found: dict[tuple[str, int], list[tuple[Buffer, Any]]] = {}
+    living: list[LivingObject] = []
+    is_short = False
+    stacks = _Stacks()
+    try:
+        try:
+            if libraries.any:
+                scan.run()
+        except MemoryError:
+            is_short = True
+        _sort_into(found, libraries, scan, min_bytes)
+        largest = sorted(found.values(), key=lambda views: -_bytes_of(views))[: max(limit, 0)]
+        scan.find_owners(
+            [holder for views in largest for _, thing in views for holder in _of(scan, thing)]
+        )
+        for views in largest:
+            is_late = time.perf_counter() > begin + 0.95 * budget_s
+            living.append(_described(libraries, scan, views, stacks, not is_late))
+            is_short = is_short or is_late
+    except MemoryError:
+        is_short = True
+    finally:
+        total = sum(map(_bytes_of, found.values()))
+        count = len(found)
+        complete = scan.complete and not is_short
+        views = largest = []
+        found.clear()
+        scan.close()
+    return LivingObjects(tuple(living), total, count, complete, stacks.missing)
+
+
+def _of(scan: Scan, thing: Any) -> list[Holder]:
+    return [holder for holder, _ in scan.edges.get(id(thing), ())]
+
+
+def _bytes_of(views: list[tuple[Buffer, Any]]) -> int:
+    return max(buffer.bytes for buffer, _ in views)
+
+
+def _sort_into(
+    found: dict[tuple[str, int], list[tuple[Buffer, Any]]],
+    libraries: Libraries,
+    scan: Scan,
+    min_bytes: int,
+) -> None:
+    for thing in scan.arrays.values():
+        buffer = libraries.buffer_of(thing)
+        if buffer is not None and buffer.bytes >= max(min_bytes, 1):
+            found.setdefault(buffer.key, []).append((buffer, thing))
+
+
+def _described(
+    libraries: Libraries,
+    scan: Scan,
+    views: list[tuple[Buffer, Any]],
+    stacks: _Stacks,
+    with_names: bool,
+) -> LivingObject:
+    shapes = [(libraries.shape_of(thing), thing) for _, thing in views]
+    (shape, dtype, _), largest = max(shapes, key=lambda each: each[0][2])
+    buffer = max((buffer for buffer, _ in views), key=lambda each: each.bytes)
+    edges = [(thing, *edge) for _, thing in views for edge in scan.edges.get(id(thing), ())]
+    names = [
+        name_of(holder, thing, name)
+        for thing, holder, name in edges[:_MOST_REFERRERS]
+        if with_names
+    ]
+    cls = type(largest)
+    grad_fn = getattr(largest, "grad_fn", None) if libraries.kind(cls) == "torch" else None
+    return LivingObject(
+        bytes=buffer.bytes,
+        type=f"{cls.__module__}.{cls.__qualname__}",
+        shape=shape,
+        dtype=dtype,
+        device=buffer.device,
+        views=len(views),
+        address=buffer.address,
+        stack=stacks.of(buffer.address) if with_names else (),
+        grad_fn=type(grad_fn).__name__ if grad_fn is not None else None,
+        referrers=tuple(Referrer(*name) for name in names),
+    )
+
+
+class _Stacks:
+    """Who allocated the block at an address, as the recorder has it."""
+
+    def __init__(self) -> None:
+        self._library = library()
+        active = bool(self._library.is_active())
+        self.missing = "" if active else "the program does not run under the recorder"
+
+    def of(self, address: int) -> tuple[str, ...]:
+        if self.missing:
+            return ()
+        from . import _functions
+
+        block = _functions.BlockStruct()
+        block.size = _functions.size_of(block)
+        if not self._library.block_of(address, _functions.reference(block)):
+            return ()
+        text = _functions.text_buffer(_STACK_BYTES)
+        self._library.stack_text(block.node, text, _STACK_BYTES)
+        return tuple(text.value.decode("utf-8", "replace").splitlines())
