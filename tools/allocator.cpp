@@ -6,8 +6,8 @@
 // libraries need memory too, of which mimalloc takes 32 MiB of address space at first: there the
 // handler tells it and ends the command.
 //
-// mimalloc brings a std::get_new_handler of its own, weak, which hides the language's and knows of
-// no handler; the one here takes its place.
+// mimalloc brings a std::get_new_handler of its own, weak, which knows of no handler. That of
+// libstdc++ takes its place because it is linked in, by the reference to set_new_handler.
 #include "tools/allocator.h"
 
 #include <mimalloc-new-delete.h>
@@ -36,11 +36,12 @@ void on_no_memory() {
 }
 
 // Runs before the initializers of all libraries.
-void read_command(int count, char** words, char**) {
+void before_all(int count, char** words, char**) {
+  std::set_new_handler(on_no_memory);
   if (count > 1 && std::strcmp(words[1], "run") == 0) g_failed = Exit::run_failed;
 }
 [[gnu::section(".preinit_array"), gnu::used]] void (*const g_first)(int, char**,
-                                                                    char**) = read_command;
+                                                                    char**) = before_all;
 
 }  // namespace
 
@@ -48,5 +49,3 @@ Exit failed() { return g_failed; }
 void main_begins() { g_in_main = true; }
 
 }  // namespace oomrec::tools
-
-std::new_handler std::get_new_handler() noexcept { return oomrec::tools::on_no_memory; }
