@@ -181,11 +181,14 @@ def padded(length: int) -> int:
     return (length + 7) // 8 * 8
 
 
-def page(template: str, recording: Recording, title: str = "oomrec", view: str = "") -> str:
+def page(
+    template: str, recording: Recording, title: str = "oomrec", view: str = "", label: str = ""
+) -> str:
     """The page of a recording, as `oomrec report` fills it."""
     values = {
         "OOMREC_TITLE": title,
         "OOMREC_VIEW": view,
+        "OOMREC_LABEL": label,
         "OOMREC_DATA": base64.b64encode(recording.packed()).decode(),
     }
     for word, value in values.items():

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 
 #include "tools/bundles/options.h"
@@ -43,6 +44,7 @@ constexpr ReportCommand kTable = {"table", "table",
 struct ReportOptions : ReadOptions {
   std::string file;
   std::string view;
+  std::string label;
   bool redact = false;
   bool in_browser = false;
   bool force = false;
@@ -61,7 +63,14 @@ void say_where(const std::filesystem::path& file, const ReportOptions& options, 
 }
 
 std::string page_of(const Source& source, const ReportOptions& options) {
-  return report_page(report_title(*source.recording), options.view, report_data(source));
+  const ReportData data = report_data(source);
+  const auto known = std::find(data.labels.begin(), data.labels.end(), options.label);
+  if (!options.label.empty() && known == data.labels.end()) {
+    throw Error{Exit::nothing_found,
+                fmt::format("nothing was allocated under the label '{}'", printable(options.label)),
+                "Without --label the page has a choice of the labels that there are."};
+  }
+  return report_page(report_title(*source.recording), {options.view, options.label}, data.bytes);
 }
 
 // Made of a redacted bundle, so that nothing can be on the page that is not in that.
@@ -88,6 +97,8 @@ int report(const ReportCommand& command, const Words& words) {
                    {"overview", "timeline", "flame", "table", "leaks", "fragmentation", "processes",
                     "environment"},
                    "what it opens at");
+  arguments.option("--label", "TEXT", options.label,
+                   "show first what was allocated under this label of the program's own");
   if (!arguments.parse(words)) return code(Exit::shown);
 
   const Source source = options.open();

@@ -3,6 +3,7 @@
 A page that asks a network for anything, or has an error in its console, fails its test at the end.
 """
 
+import html
 import itertools
 import json
 import math
@@ -1072,3 +1073,37 @@ def tree_bytes(page) -> float:
     return page.evaluate(
         "report.chosen(report.data, report.state).weights.bytes.reduce((a, b) => a + b)"
     )
+
+
+def test_it_opens_at_a_label_and_what_is_inside_of_it(show, template):
+    recording = report_data.small()
+    recording.json["labels"] = ["", "epoch 1", "epoch 1 / step 2"]
+    page = show(report_data.page(template, recording, view="flame", label="epoch 1"))
+    assert choice(page, "Label").locator("option:checked").inner_text() == "epoch 1"
+    held = """() => {
+      const {bytes} = report.weights(report.data, report.state);
+      const sums = new Map();
+      bytes.forEach((value, row) => {
+        const label = report.data.row_label[row];
+        sums.set(label, (sums.get(label) ?? 0) + value);
+      });
+      return [0, 1, 2].map((label) => sums.get(label) ?? 0);
+    }"""
+    without, outer, inner = page.evaluate(held)
+    assert without == 0 and outer > 0 and inner > 0
+    choice(page, "Label").select_option(label="all")
+    settled(page)
+    assert page.evaluate(held)[0] > 0 and "label=" in address(page)
+
+
+def test_it_works_in_a_frame_of_a_notebook(show, template):
+    """As %%oomrec shows it: a sandboxed document, without an address of its own."""
+    made = report_data.page(template, report_data.small(), view="flame")
+    frame = f'<iframe sandbox="allow-scripts" srcdoc="{html.escape(made)}"></iframe>'
+    page = show(f"<!DOCTYPE html><html data-ready><title>notebook</title>{frame}</html>")
+    (inside,) = page.frames[1:]
+    inside.wait_for_selector("html[data-ready]", state="attached")
+    inside.get_by_role("tab", name="Table").click()
+    inside.locator('#panel[data-shows="table"]').wait_for()
+    inside.get_by_role("tab", name="Flame graph").click()
+    inside.locator('#panel[data-shows="flame"]').wait_for()

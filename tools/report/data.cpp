@@ -60,7 +60,7 @@ std::string report_title(const Recording& recording) {
                      recording.header().pid);
 }
 
-std::string report_data(const Source& source) {
+ReportData report_data(const Source& source) {
   Json json = report_facts(source);
   Container container;
   StackTrie trie;
@@ -79,7 +79,7 @@ std::string report_data(const Source& source) {
   json["groups"] = trie.groups();
   json["labels"] = trie.labels();
   json["strings"] = trie.texts();
-  return container.deflated(std::move(json));
+  return {container.deflated(std::move(json)), trie.labels()};
 }
 
 }  // namespace oomrec::tools

@@ -2,13 +2,20 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "tools/bundles/source.h"
 
 namespace oomrec::tools {
 
-// A zlib stream: see container.h. Cost: 100,000 stacks whose symbols are cached, about a second.
-std::string report_data(const Source& source);
+struct ReportData {
+  std::string bytes;  // a zlib stream: see container.h
+  std::vector<std::string>
+      labels;  // of the program's own, those inside of others as "outer / inner"
+};
+
+// Cost: 100,000 stacks whose symbols are cached, about a second.
+ReportData report_data(const Source& source);
 
 // "train.py (pid 4711)".
 std::string report_title(const Recording& recording);

@@ -45,12 +45,14 @@ std::string_view up_to(std::string_view mark, std::string_view& page) {
 
 }  // namespace
 
-std::string report_page(std::string_view title, std::string_view view, const std::string& data) {
+std::string report_page(std::string_view title, const OpensAt& opens_at, const std::string& data) {
   std::string_view page{kReportPage, static_cast<std::size_t>(kReportPageEnd - kReportPage)};
   std::string html;
   html.reserve(page.size() + data.size() / 3 * 4 + title.size() + 1024);
   html += up_to("OOMREC_VIEW", page);
-  html += escaped(view);
+  html += escaped(opens_at.view);
+  html += up_to("OOMREC_LABEL", page);
+  html += escaped(opens_at.label);
   html += up_to("OOMREC_TITLE", page);
   html += escaped(title);
   html += up_to("OOMREC_DATA", page);

@@ -9,7 +9,13 @@
 
 namespace oomrec::tools {
 
-// `data`: any bytes. `view`: empty, or one the page knows, such as "flame".
-std::string report_page(std::string_view title, std::string_view view, const std::string& data);
+// What the page shows at first.
+struct OpensAt {
+  std::string_view view;   // empty, or one that the page knows, such as "flame"
+  std::string_view label;  // that blocks are shown of; empty: of all
+};
+
+// `data`: any bytes.
+std::string report_page(std::string_view title, const OpensAt& opens_at, const std::string& data);
 
 }  // namespace oomrec::tools

@@ -20,7 +20,9 @@ using session::TableId;
 
 namespace {
 
-Inflated report_of(const ReadableImage& image) { return Inflated{report_data(image.source())}; }
+Inflated report_of(const ReadableImage& image) {
+  return Inflated{report_data(image.source()).bytes};
+}
 
 using Names = std::vector<std::string>;
 
@@ -281,7 +283,7 @@ TEST_CASE("names are made harmless and cut, whatever they hold") {
   image.header().host[0] = '\x1b';
 
   const tools::Source source = image.source();
-  const std::string data = report_data(source);
+  const std::string data = report_data(source).bytes;
   const Inflated report{data};
 
   bool there = false;
@@ -292,10 +294,10 @@ TEST_CASE("names are made harmless and cut, whatever they hold") {
                        [](char byte) { return static_cast<unsigned char>(byte) < ' '; }));
   }
   CHECK(there);
-  const std::string page = tools::report_page("<b>\"&", "flame", data);
+  const std::string page = tools::report_page("<b>\"&", {"flame", "a & b"}, data);
   CHECK(page.find("&lt;b&gt;&quot;&amp;") != page.npos);
   CHECK(page.find("<b>\"&") == page.npos);
   CHECK(page.find("alert(1)") == page.npos);
-  CHECK(page.find("data-view=\"flame\"") != page.npos);
+  CHECK(page.find("data-view=\"flame\" data-label=\"a &amp; b\"") != page.npos);
   CHECK(page.find(tools::base64(data)) != page.npos);
 }

@@ -1,11 +1,14 @@
 // The row of choices that flame graph and table share: what is shown, of whom, in which window.
 "use strict";
 
-// Choices of a filter that the rows have: [[index, name]…]; fewer than two need no filter.
+// Choices of a filter that the rows have: [[index, name]…]; fewer than two need no filter. A label
+// that only others inside of it have rows of is one, too.
 const filterChoices = (data, column, names) => {
   const used = new Set(data[column]);
+  const hasRows = (index) => used.has(Number(index)) ||
+      (column === "row_label" && [...report.labelsWithin(data, index)].some((i) => used.has(i)));
   return names.map((name, index) => [String(index), name === "" ? "(none)" : report.text(name, 60)])
-      .filter(([index]) => used.has(Number(index)));
+      .filter(([index]) => hasRows(index));
 };
 
 report.filters = (data) => {

@@ -38,7 +38,9 @@ report.change = (changes) => {
   if (names.length === 0) return;
   Object.assign(report.state, changes);
   const steps = names.includes("view") || names.includes("zoom");  // what one goes back from
-  window.history[steps ? "pushState" : "replaceState"](null, "", report.addressOf(report.state));
+  // A page that stands in another, such as a notebook, has no address of its own.
+  if (window.location.protocol !== "about:")
+    window.history[steps ? "pushState" : "replaceState"](null, "", report.addressOf(report.state));
   for (const listener of report.listeners) listener(names);
 };
 

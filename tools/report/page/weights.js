@@ -65,20 +65,32 @@ report.modeHints = {
   window_growth: "from checkpoint to checkpoint; what shrank is left out",
 };
 
+// The chosen label and those inside of it ("epoch 3 / step 12"), as indices; null: none is chosen.
+report.labelsWithin = (data, label) => {
+  if (label === "") return null;
+  const outer = data.labels[Number(label)] ?? "";
+  const within = new Set([Number(label)]);
+  data.labels.forEach((name, index) => {
+    if (outer !== "" && name.startsWith(`${outer} / `)) within.add(index);
+  });
+  return within;
+};
+
 // 1 for each row that the filters let through.
 report.chosenRows = (data, state) => {
   const chosen = new Uint8Array(data.rows);
   const same = [];
   if (state.group !== "") same.push([data.row_group, Number(state.group)]);
-  if (state.label !== "") same.push([data.row_label, Number(state.label)]);
   if (state.process !== "") same.push([data.row_process, Number(state.process)]);
   if (state.device !== "") same.push([data.row_device, Number(state.device)]);
   if (state.space !== "") same.push([data.row_space, Number(state.space)]);
+  const labels = report.labelsWithin(data, state.label);
   for (let row = 0; row < data.rows; ++row) {
     // Spaces that lie inside of others would be counted twice.
     chosen[row] = state.space !== "" || data.spaces[data.row_space[row]]?.adds_up ? 1 : 0;
     for (const [column, value] of same)
       if (column[row] !== value) chosen[row] = 0;
+    if (labels && !labels.has(data.row_label[row])) chosen[row] = 0;
   }
   return chosen;
 };

@@ -1,0 +1,71 @@
+"""`python -m oomrec.jupyter install`: see the package's text."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+
+from . import _kernel
+
+_OPTIONS = {
+    "limit": (
+        "SIZE",
+        "refuse what the kernel allocates beyond SIZE, such as 8G: a MemoryError in the cell",
+    ),
+    "mode": ("MODE", "sampled (the default) or exact: every allocation"),
+    "dump_dir": ("DIR", "where bundles go (oom_dumps in the notebook's directory)"),
+}
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m oomrec.jupyter",
+        description="A Jupyter kernel that is recorded, with the magic %%oomrec.",
+        epilog="example: python -m oomrec.jupyter install --user --limit 8G",
+    )
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    install = commands.add_parser("install", help="add the kernel to Jupyter")
+    place = install.add_mutually_exclusive_group()
+    place.add_argument("--user", action="store_true", help="for this user (the default)")
+    place.add_argument(
+        "--sys-prefix", action="store_true", help="for this environment: " + sys.prefix
+    )
+    place.add_argument("--prefix", metavar="DIR", help="for an environment or installation in DIR")
+    install.add_argument(
+        "--display-name", default=_kernel.DISPLAY_NAME, metavar="TEXT", help="%(default)s"
+    )
+    for option, (kind, text) in _OPTIONS.items():
+        install.add_argument("--" + option.replace("_", "-"), metavar=kind, help=text)
+    remove = commands.add_parser("remove", help="take it away again")
+    for command in (install, remove):
+        command.add_argument(
+            "--name", default=_kernel.NAME, help="Jupyter's name for it (%(default)s)"
+        )
+    commands.add_parser("kernel", help="what Jupyter starts")
+    return parser
+
+
+def main(words: list[str]) -> int:
+    if words[:1] == ["kernel"]:
+        _kernel.become(words[1:])
+    chosen = _parser().parse_args(words)
+    try:
+        if chosen.command == "remove":
+            print(f"removed {_kernel.remove(chosen.name)}")
+            return 0
+        options = {
+            f"OOMREC_{option.upper()}": value
+            for option in _OPTIONS
+            if (value := getattr(chosen, option)) is not None
+        }
+        prefix = sys.prefix if chosen.sys_prefix else chosen.prefix
+        place = _kernel.install(chosen.name, chosen.display_name, options, prefix)
+    except (LookupError, OSError, ValueError) as error:
+        print(f"oomrec.jupyter: {error}", file=sys.stderr)
+        return 2
+    print(f"{place}\nThe kernel is called {chosen.display_name!r}; in its cells: %%oomrec")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
