@@ -118,16 +118,23 @@ def path_from(buffer: Any) -> str | None:
 
 
 def command() -> str | None:
-    """The path of the oomrec command: $OOMREC_COMMAND, else beside python, else in the PATH."""
+    """The path of the oomrec command: $OOMREC_COMMAND, else beside python, else where pip puts
+    commands, else in the PATH."""
     named = os.environ.get("OOMREC_COMMAND")
     if named:
         return named
-    beside = os.path.join(os.path.dirname(sys.executable or ""), "oomrec")
-    if sys.executable and os.access(beside, os.X_OK) and not os.path.isdir(beside):
+    beside = _program_in(os.path.dirname(sys.executable or ""))
+    if beside is not None:
         return beside
-    import shutil  # takes 10 ms to import
+    import shutil  # these two take 10 ms to import
+    import sysconfig
 
-    return shutil.which("oomrec")
+    return _program_in(sysconfig.get_path("scripts") or "") or shutil.which("oomrec")
+
+
+def _program_in(folder: str) -> str | None:
+    path = os.path.join(folder, "oomrec")
+    return path if folder and os.access(path, os.X_OK) and not os.path.isdir(path) else None
 
 
 def exec_command(arguments: list[str]) -> NoReturn:
