@@ -151,6 +151,15 @@ __attribute__((weak)) int oomrec_block_of(uint64_t address, struct oomrec_block*
  */
 __attribute__((weak)) uint32_t oomrec_stack_text(uint32_t node, char* text, uint32_t bytes);
 
+/* --- High-water marks -------------------------------------------------------------------------
+ *
+ * Most that was held since the latest oomrec_watermark_begin(), in bytes above what was held then;
+ * there is one mark at a time. `own_thread` 0: of the process, heap and mappings as the soft limit
+ * counts; else of the thread that began it: what it allocated less what it freed itself (0 on any
+ * other thread). Each thread may have held 64 KiB more for a moment. */
+__attribute__((weak)) void oomrec_watermark_begin(void);
+__attribute__((weak)) uint64_t oomrec_watermark(int own_thread);
+
 /* --- Loaded later ------------------------------------------------------------------------------
  *
  * A library that a program loads by dlopen comes too late to see its allocations: it interposes

@@ -2,6 +2,7 @@
 
 #include "recorder/near_limit.h"
 #include "recorder/tick.h"
+#include "recorder/watermark.h"
 
 namespace oomrec::recorder {
 
@@ -15,7 +16,10 @@ void publish(InHook hook, ThreadState& thread, Space space) noexcept {
   SpaceTotals& totals = g_session.header().spaces[at];
   const std::int64_t live =
       totals.published_live_bytes.fetch_add(share, std::memory_order_relaxed) + share;
-  if (share > 0) raise_peak(totals, live);
+  if (share > 0) {
+    raise_peak(totals, live);
+    note_watermark(thread);
+  }
   read_clock(hook, thread);
   if (share >= kGrowthBytes) watch_growth(hook);
 }

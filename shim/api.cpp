@@ -4,6 +4,7 @@
 #include "include/oomrec.h"
 #include "recorder/hook_scope.h"
 #include "recorder/recorder.h"
+#include "recorder/watermark.h"
 #include "shim/export.h"
 
 namespace {
@@ -46,6 +47,17 @@ OOMREC_EXPORT void oomrec_mark(const char* text) {
 
 OOMREC_EXPORT void oomrec_set_limit(uint64_t bytes) {
   as_recorder([&](oomrec::InHook hook) { oomrec::recorder::set_limit(hook, bytes); });
+}
+
+OOMREC_EXPORT void oomrec_watermark_begin(void) {
+  as_recorder([](oomrec::InHook hook) { oomrec::recorder::set_watermark(hook); });
+}
+
+OOMREC_EXPORT uint64_t oomrec_watermark(int own_thread) {
+  std::uint64_t bytes = 0;
+  as_recorder(
+      [&](oomrec::InHook hook) { bytes = oomrec::recorder::watermark(hook, own_thread != 0); });
+  return bytes;
 }
 
 OOMREC_EXPORT void oomrec_context_push(const char* text) {

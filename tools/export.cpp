@@ -22,7 +22,7 @@ constexpr const char* kExamples =
 
 struct ExportOptions : ReadOptions {
   std::string format, what, output;
-  std::string space = "all";
+  Selection selection;
   std::string at = "end";
   bool count = false;
 };
@@ -92,7 +92,10 @@ int export_command(const Words& words) {
   arguments.choice("--what", "WHAT", options.what, {kWhatNames.begin(), kWhatNames.end()},
                    "where the format can hold several");
   arguments.option("-o", "FILE", options.output, "where to (stdout)");
-  arguments.choice("--space", "SPACE", options.space, spaces, "holders of one (all: what adds up)");
+  arguments.choice("--space", "SPACE", options.selection.space, spaces,
+                   "holders of one (all: what adds up)");
+  arguments.option("--group", "NAME", options.selection.group,
+                   "holders of the threads of one group, such as main (all of them)");
   arguments.choice("--at", "WHEN", options.at, {"end", "peak", "ever"},
                    "folded: what was held last, when the space was largest, or ever allocated");
   arguments.flag("--count", options.count, "folded: blocks instead of bytes");
@@ -109,7 +112,7 @@ int export_command(const Words& words) {
   const Source source = options.open();
   Stacks stacks{*source.recording, *source.places};
   Output output{options.output, format.binary};
-  format.write({source, stacks, what, options.space, at_of(options.at), options.count}, output);
+  format.write({source, stacks, what, options.selection, at_of(options.at), options.count}, output);
   output.finish();
   return code(Exit::shown);
 }

@@ -48,7 +48,7 @@ class Table {
     switch (exported_.what[0]) {
       case What::holders:
         add_names(holder_record({}), true);
-        for (const HolderRow& row : holder_rows(recording, exported_.stacks, exported_.space))
+        for (const HolderRow& row : holder_rows(recording, exported_.stacks, exported_.selection))
           add(holder_record(row), stack_cell(row.stack));
         break;
       case What::events:

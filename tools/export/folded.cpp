@@ -19,7 +19,8 @@ void write_folded(const Exported& exported, Output& output) {
     }
     return names[id];
   };
-  for (const HolderRow& row : holder_rows(exported.recording(), exported.stacks, exported.space)) {
+  for (const HolderRow& row :
+       holder_rows(exported.recording(), exported.stacks, exported.selection)) {
     const Held& held = row.at(exported.at);
     const std::uint64_t weight = exported.count ? held.count : held.bytes;
     if (weight == 0) continue;

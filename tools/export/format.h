@@ -8,6 +8,7 @@
 #include "tools/analysis/stacks.h"
 #include "tools/bundles/source.h"
 #include "tools/export/output.h"
+#include "tools/export/rows.h"
 
 namespace oomrec::tools {
 
@@ -20,10 +21,10 @@ constexpr std::string_view word_of(What what) { return name_of(kWhatNames, what)
 struct Exported {
   const Source& source;
   Stacks& stacks;
-  std::vector<What> what;     // those of the format that were asked for
-  std::string space = "all";  // of the holders: one, or all that add up
-  At at = At::end;            // formats of one figure: which
-  bool count = false;         // … and blocks instead of bytes
+  std::vector<What> what;  // those of the format that were asked for
+  Selection selection;     // of the holders
+  At at = At::end;         // formats of one figure: which
+  bool count = false;      // … and blocks instead of bytes
 
   const Recording& recording() const { return *source.recording; }
   const Places& places() const { return *source.places; }

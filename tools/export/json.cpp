@@ -32,7 +32,7 @@ class Document {
  private:
   void write_holders() {
     json_.begin_array("holders");
-    for (const HolderRow& row : holder_rows(recording_, exported_.stacks, exported_.space)) {
+    for (const HolderRow& row : holder_rows(recording_, exported_.stacks, exported_.selection)) {
       Json record = holder_record(row);
       record["stack"] = stacks_(row.stack);
       json_.row(record);

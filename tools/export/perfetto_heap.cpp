@@ -52,7 +52,7 @@ class HeapProfile {
 
   Message packet() {
     std::map<Space, Message> dumps;
-    for (const HolderRow& row : holder_rows(recording_, exported_.stacks, exported_.space))
+    for (const HolderRow& row : holder_rows(recording_, exported_.stacks, exported_.selection))
       dumps[row.space].message(dump::kSample, sample(row));
     Message profile;
     for (auto& [space, message] : dumps) {

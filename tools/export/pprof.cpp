@@ -71,7 +71,7 @@ class Profile {
     // Readers take the first mapping for the program.
     if (const std::uint32_t program = module_of_program(); program != 0) mappings_(program);
     for (const HolderRow& row :
-         holder_rows(exported_.recording(), exported_.stacks, exported_.space))
+         holder_rows(exported_.recording(), exported_.stacks, exported_.selection))
       add_sample(row);
     add_locations();
     add_facts();

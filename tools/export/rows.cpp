@@ -28,6 +28,24 @@ std::string plain_name(const Place& place, const Places& places) {
   return fmt::format("{}+{:#x}", module.empty() ? "unknown code" : module, place.offset);
 }
 
+// The name of the thread group at the outer end of a stack.
+std::string_view group_of(const session::View& view, std::uint32_t node) {
+  session::Node read{};
+  while (node != 0 && view.read(session::TableId::nodes, node, read))
+    node = read.parent < node ? read.parent : 0;  // of a forged file it may be anything
+  const bool known = session::kind_of(read.frame) == session::FrameKind::special &&
+                     session::special_of(read.frame) == session::SpecialFrame::thread_group;
+  return known ? view.string(session::argument_of(read.frame)) : std::string_view{};
+}
+
+bool is_selected(const Recording& recording, const HolderFigures& holder,
+                 const Selection& selection) {
+  const bool in_space =
+      selection.space == "all" ? adds_up(holder.space) : name_of(holder.space) == selection.space;
+  return in_space &&
+         (selection.group.empty() || group_of(recording.view(), holder.node) == selection.group);
+}
+
 }  // namespace
 
 StackId exported_stack(Stacks& stacks, std::uint32_t node) {
@@ -35,12 +53,11 @@ StackId exported_stack(Stacks& stacks, std::uint32_t node) {
 }
 
 std::vector<HolderRow> holder_rows(const Recording& recording, Stacks& stacks,
-                                   const std::string& space) {
+                                   const Selection& selection) {
   std::vector<HolderRow> rows;
   std::unordered_map<std::uint64_t, std::size_t> row_of;  // by space and stack
   for (const HolderFigures& holder : recording.holders()) {
-    const bool wanted = space == "all" ? adds_up(holder.space) : name_of(holder.space) == space;
-    if (!wanted) continue;
+    if (!is_selected(recording, holder, selection)) continue;
     const StackId stack = exported_stack(stacks, holder.node);
     const std::uint64_t key = static_cast<std::uint64_t>(holder.space) << 32 | stack;
     const auto [at, is_new] = row_of.try_emplace(key, rows.size());

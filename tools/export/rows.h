@@ -26,8 +26,14 @@ struct HolderRow {
   const Held& at(At when) const { return when == At::end ? end : when == At::peak ? peak : ever; }
 };
 
-// Of one space, or of "all" that add up; what held most at the end comes first.
-std::vector<HolderRow> holder_rows(const Recording&, Stacks&, const std::string& space);
+// Which holders: of one space, or of "all" that add up; of one group of threads, or of all (empty).
+struct Selection {
+  std::string space = "all";
+  std::string group;
+};
+
+// What held most at the end comes first.
+std::vector<HolderRow> holder_rows(const Recording&, Stacks&, const Selection&);
 
 // The stack of a node as it is exported.
 StackId exported_stack(Stacks&, std::uint32_t node);

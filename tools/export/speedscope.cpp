@@ -59,7 +59,7 @@ Json frame_json(const Places& places, PlaceId id) {
 
 void write_speedscope(const Exported& exported, Output& output) {
   const std::vector<HolderRow> rows =
-      holder_rows(exported.recording(), exported.stacks, exported.space);
+      holder_rows(exported.recording(), exported.stacks, exported.selection);
   Numbering frames;
   JsonStream json{output};
   json.member("$schema", "https://www.speedscope.app/file-format-schema.json");

@@ -65,7 +65,8 @@ struct Misunderstood {
 
 // Variables that are no options, and have a meaning all the same. Without OOMREC_.
 constexpr std::string_view kOtherVariables[] = {
-    "LIBRARY", "INFO", "PROC_ROOT", "SYS_ROOT", "CGROUP_ROOT", "KERNEL_LOG", "SIMULATED"};
+    "LIBRARY",    "INFO",      "PROC_ROOT", "SYS_ROOT", "CGROUP_ROOT",
+    "KERNEL_LOG", "SIMULATED", "COMMAND",   "PYTHON",   "PYTEST"};
 
 }  // namespace
 

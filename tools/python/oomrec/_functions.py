@@ -112,6 +112,8 @@ FUNCTIONS: tuple[tuple[str, Any, tuple[Any, ...], bool], ...] = (
     ("start", c_int, (), True),
     ("missing", c_char_p, (), False),
     ("tick", None, (), True),
+    ("watermark_begin", None, (), False),
+    ("watermark", c_uint64, (c_int,), False),
     (
         "note_device",
         None,

@@ -28,7 +28,7 @@ class Library:
     __slots__ = (
         "api_version", "is_active", "dump", "set_limit", "context_push", "context_pop", "mark",
         "usage", "last_bundle", "last_failure", "exception", "dump_with", "notify_at", "wait", "wake",
-        "block_of", "stack_text", "start", "missing", "tick", "note_device",
+        "block_of", "stack_text", "start", "missing", "tick", "note_device", "watermark_begin", "watermark",
         "preloaded", "problem",
     )  # fmt: skip
 
@@ -53,6 +53,8 @@ class Library:
     missing: Callable[[], bytes]
     tick: Callable[[], None]
     note_device: Callable[[bytes, int, bytes, int, int, int, int], None]
+    watermark_begin: Callable[[], None]
+    watermark: Callable[[int], int]
     preloaded: bool  # the process began with it
     problem: str  # why there is no library, or not the one that was expected; "" where all is well
 

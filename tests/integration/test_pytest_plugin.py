@@ -1,0 +1,358 @@
+"""The pytest plugin: limits that hold, limits that break, the report, xdist, and who owns the marks."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from conftest import SOURCE
+
+BUILD = Path(os.environ.get("OOMREC_TEST_BUILD", SOURCE / "build")).resolve()
+TIMEOUT_S = 120
+
+
+class Project:
+    """A directory of tests, and pytest run in it as its user does."""
+
+    def __init__(self, directory: Path):
+        self.directory = directory
+        self.environment: dict[str, str] = {}
+
+    def write(self, **files: str) -> None:
+        for name, text in files.items():
+            (self.directory / f"{name}.py").write_text(text)
+
+    def run(self, *words: str, plugin: bool = True, program: list[str] | None = None):
+        environment = {
+            name: value
+            for name, value in os.environ.items()
+            if not name.startswith(("OOMREC_", "PYTEST_", "LD_"))
+        }
+        environment |= {
+            "PYTHONPATH": str(SOURCE / "tools" / "python"),
+            "OOMREC_LIBRARY": str(BUILD / "liboomrec.so"),
+            "OOMREC_COMMAND": str(BUILD / "oomrec"),
+            "OOMREC_SESSION_DIR": str(self.directory / "sessions"),
+            **self.environment,
+        }
+        (self.directory / "sessions").mkdir(mode=0o700, exist_ok=True)
+        chosen = ["-p", "oomrec.pytest_plugin"] if plugin else []
+        words = (
+            (*chosen, "-p", "no:cacheprovider", *words)
+            if "--cache" not in words
+            else (*chosen, *words[1:])
+        )
+        return subprocess.run(
+            [*(program or [sys.executable, "-m", "pytest"]), *words],
+            cwd=self.directory,
+            env=environment,
+            capture_output=True,
+            text=True,
+            timeout=TIMEOUT_S,
+            check=False,
+        )
+
+
+@pytest.fixture
+def project(tmp_path) -> Project:
+    (tmp_path / "pytest.ini").write_text("[pytest]\naddopts = --strict-markers\n")
+    return Project(tmp_path)
+
+
+LIMITS = """
+import threading
+import pytest
+
+def allocate(mib):
+    return bytearray(mib << 20)
+
+@pytest.mark.limit_memory("24 MB")
+def test_within():
+    for _ in range(5):
+        allocate(10)
+
+@pytest.mark.limit_memory("24 MB")
+def test_beyond():
+    kept = [allocate(10) for _ in range(3)]
+
+@pytest.mark.limit_memory("24 MB")
+def test_beyond_in_a_thread():
+    thread = threading.Thread(target=lambda: [allocate(10) for _ in range(3)])
+    thread.start()
+    thread.join()
+
+@pytest.mark.limit_memory("24 MB", current_thread_only=True)
+def test_another_threads_memory_is_not_counted():
+    thread = threading.Thread(target=lambda: [allocate(10) for _ in range(3)])
+    thread.start()
+    thread.join()
+
+class TestClass:
+    before = allocate(64)
+
+    @pytest.mark.limit_memory("1 MB")
+    def test_what_was_there_before_is_not_counted(self):
+        assert len(self.before) == 64 << 20
+
+def test_without_a_limit():
+    allocate(100)
+"""
+
+
+def test_limits_count_without_any_option(project):
+    project.write(test_limits=LIMITS)
+    run = project.run("-v")
+    assert run.returncode == 1, run.stdout + run.stderr
+    assert run.stdout.count("test session starts") == 1  # it is made anew before it says anything
+    outcomes = dict(re.findall(r"^test_limits\.py::(\S+) (.+?) +\[", run.stdout, re.M))
+    assert outcomes == {
+        "test_within": "PASSED",
+        "test_beyond": "MEMORY PROBLEMS",
+        "test_beyond_in_a_thread": "MEMORY PROBLEMS",
+        "test_another_threads_memory_is_not_counted": "PASSED",
+        "TestClass::test_what_was_there_before_is_not_counted": "PASSED",
+        "test_without_a_limit": "PASSED",
+    }
+    told = re.findall(r"\nTest was limited to 24\.0 MiB but allocated (\d+\.\d) MiB", run.stdout)
+    assert len(told) == 2 and all(30 <= float(size) < 31 for size in told)
+    assert re.search(
+        r"30\.0 MiB in 3 blocks allocated here:\n +allocate:\S+test_limits\.py:6", run.stdout
+    )
+
+
+LEAKS = """
+import pytest
+
+kept = []
+
+def leaky(mib):
+    kept.append(bytearray(mib << 20))
+
+def tidy():
+    return bytearray(8 << 20)
+
+@pytest.mark.limit_leaks("1 MB")
+def test_tidy():
+    tidy()
+
+@pytest.mark.limit_leaks("1 MB")
+def test_leaky():
+    leaky(2)
+
+@pytest.mark.limit_leaks("4 MB")
+def test_leaky_within():
+    leaky(3)
+
+@pytest.mark.limit_leaks("1 MB", filter_fn=lambda stack: all(f.function != "leaky" for f in stack.frames))
+def test_leaky_as_known():
+    leaky(2)
+
+@pytest.mark.limit_leaks("1 MB")
+def test_a_cycle_is_no_leak():
+    cycle = [bytearray(2 << 20)]
+    cycle.append(cycle)
+
+@pytest.mark.limit_leaks("100 KB")
+def test_many_small_blocks_of_one_stack():
+    kept.append([bytes(700) for _ in range(1000)])
+"""
+
+
+def test_leaks_are_judged_by_stack(project):
+    project.write(test_leaks=LEAKS)
+    run = project.run("-v")
+    outcomes = dict(re.findall(r"^test_leaks\.py::(\S+) (.+?) +\[", run.stdout, re.M))
+    assert outcomes == {
+        "test_tidy": "PASSED",
+        "test_leaky": "MEMORY PROBLEMS",
+        "test_leaky_within": "PASSED",
+        "test_leaky_as_known": "PASSED",
+        "test_a_cycle_is_no_leak": "PASSED",
+        "test_many_small_blocks_of_one_stack": "MEMORY PROBLEMS",
+    }, run.stdout
+    assert "Test was allowed to leak 1.0 MiB per location" in run.stdout
+    assert re.search(
+        r"2\.0 MiB in 1 block allocated here:\n( +.*\n)*? +leaky:\S+test_leaks\.py:7", run.stdout
+    )
+
+
+REPORT = """
+import pytest
+
+def grow(mib):
+    return [bytearray(1 << 20) for _ in range(mib)]
+
+@pytest.mark.parametrize("mib", [1, 8, 32, 16])
+def test_grows(mib):
+    grow(mib)
+"""
+
+
+def test_the_report_names_who_allocated_most(project):
+    project.write(test_report=REPORT)
+    run = project.run("--oomrec", "--most-allocations=2", "--stacks=2")
+    assert run.returncode == 0, run.stdout + run.stderr
+    report = run.stdout[run.stdout.index("OOMREC REPORT") :]
+    assert re.findall(r"^test_report\.py::(\S+)", report, re.M) == [
+        "test_grows[32]",
+        "test_grows[16]",
+    ]
+    assert re.search(
+        r"high-water mark  32\.\d MiB\n    allocated        32\.\d MiB in \d+ blocks\n +32\.0 MiB  \S*listcomp\S*:\S+:5\n +grow:\S+:5",
+        report,
+    ) or re.search(
+        r"high-water mark  32\.\d MiB\n    allocated        32\.\d MiB in \d+ blocks\n +32\.0 MiB  grow:\S+:5",
+        report,
+    ), report
+
+
+@pytest.mark.needs_module("xdist")
+def test_workers_of_xdist_measure_and_report(project):
+    project.write(test_report=REPORT, test_limits=LIMITS)
+    run = project.run("-n", "2", "--oomrec", "-v")
+    assert run.returncode == 1, run.stdout + run.stderr
+    assert len(re.findall(r"\] MEMORY PROBLEMS test_limits", run.stdout)) == 2, run.stdout
+    report = run.stdout[run.stdout.index("OOMREC REPORT") :]
+    assert "test_report.py::test_grows[32]" in report and re.search(
+        r"32\.0 MiB  \S+test_report\.py:5", report
+    )
+
+
+def test_arguments_and_exit_code_are_kept_and_programs_are_not_recorded(project):
+    project.write(
+        test_kept="""
+import os, subprocess, sys
+import pytest
+
+@pytest.mark.limit_memory("9 MB")
+def test_environment(request):
+    assert request.config.getoption("verbose") == 2
+    assert not [name for name in os.environ if name.startswith("LD_PRELOAD") or name == "OOMREC_MODE"]
+    child = subprocess.run([sys.executable, "-c", "print(open('/proc/self/maps').read())"], capture_output=True)
+    assert b"liboomrec" not in child.stdout
+    assert "liboomrec" in open("/proc/self/maps").read()
+"""
+    )
+    assert project.run("-vv").returncode == 0
+    assert project.run("-vv", "-k", "nothing_of_that_name").returncode == 5
+    assert project.run("--no-such-option").returncode == 4
+
+
+def test_a_project_without_limits_runs_as_without_the_plugin(project):
+    project.write(
+        test_plain="def test_maps():\n    assert 'liboomrec' not in open('/proc/self/maps').read()\n"
+    )
+    assert project.run().returncode == 0
+
+
+def test_marks_that_a_conftest_puts_on_are_found_after_the_collection(project):
+    project.write(
+        conftest="""
+import pytest
+
+def pytest_collection_modifyitems(items):
+    for item in items:
+        item.add_marker(getattr(pytest.mark, "limit" + "_memory")("2 MB"))
+""",
+        test_marked="def test_marked():\n    kept = bytearray(3 << 20)\n",
+    )
+    run = project.run()
+    assert run.returncode == 1 and "Test was limited to 2.0 MiB" in run.stdout, (
+        run.stdout + run.stderr
+    )
+
+
+def test_more_than_at_the_last_success_fails_when_asked(project):
+    text = "import pytest\n@pytest.mark.limit_memory('64 MB')\ndef test_it():\n    kept = bytearray(%d << 20)\n"
+    project.write(test_increase=text % 8)
+    assert project.run("--cache", "--fail-on-increase").returncode == 0
+    project.write(test_increase=text % 4)
+    assert project.run("--cache", "--fail-on-increase").returncode == 0
+    project.write(test_increase=text % 6)
+    assert project.run("--cache").returncode == 0
+    project.write(test_increase=text % 16)
+    run = project.run("--cache", "--fail-on-increase")
+    assert run.returncode == 1 and re.search(
+        r"previously used 6\.\d MiB but now uses 16\.\d MiB", run.stdout
+    )
+
+
+@pytest.mark.parametrize("mark", ["limit_memory('24 apples')", "limit_memory()", "limit_leaks(24)"])
+def test_a_mark_that_says_nothing_is_told_before_anything_runs(project, mark):
+    project.write(test_wrong=f"import pytest\n@pytest.mark.{mark}\ndef test_it():\n    pass\n")
+    run = project.run()
+    assert run.returncode == 4 and mark.split("(")[0] in run.stderr and "passed" not in run.stdout
+
+
+def test_inside_of_another_program_it_says_how_to_start_that(project):
+    project.write(
+        test_limits=LIMITS,
+        program="import pytest, sys\nsys.exit(pytest.main(['-p', 'oomrec.pytest_plugin', '-p', 'no:cacheprovider', *sys.argv[1:]]))\n",
+    )
+    python = [sys.executable, "program.py"]
+    run = project.run("--oomrec", plugin=False, program=python)
+    assert run.returncode == 4 and "oomrec run -- python program.py" in run.stderr
+    run = project.run(plugin=False, program=python)
+    assert run.returncode == 1 and "the limits of this test need the recorder" in run.stdout
+
+
+def test_under_oomrec_run_nothing_is_started_anew(project):
+    project.write(test_limits=LIMITS)
+    run = project.run(
+        program=[
+            str(BUILD / "oomrec"),
+            "run",
+            "--mode",
+            "exact",
+            "--",
+            sys.executable,
+            "-m",
+            "pytest",
+        ]
+    )
+    assert run.returncode == 1 and run.stdout.count("\nTest was limited to 24.0 MiB") == 2
+
+
+FAKE_MEMRAY = """
+import pytest
+
+class Manager:
+    @pytest.hookimpl(hookwrapper=True)
+    def pytest_pyfunc_call(self, pyfuncitem):
+        print("memray measures", pyfuncitem.name)
+        yield
+
+def pytest_addoption(parser):
+    group = parser.getgroup("memray")
+    group.addoption("--most-allocations", type=int)
+    group.addoption("--stacks", type=int)
+    group.addoption("--native", action="store_true")
+    group.addoption("--fail-on-increase", action="store_true")
+    group.addoption("--trace-python-allocators", action="store_true")
+    for name in ("most_allocations", "stacks", "native", "fail_on_increase", "trace_python_allocators"):
+        parser.addini(name, "", default=None)
+
+def pytest_configure(config):
+    config.pluginmanager.register(Manager(), "memray_manager")
+"""
+
+
+def test_beside_pytest_memray_the_marks_are_its_own_unless_oomrec_is_asked_for(project):
+    """With a stand-in of its options and names: the real one is one more compiled profiler."""
+    (project.directory / "pytest_memray").mkdir()
+    project.write(
+        **{"pytest_memray/__init__": "", "pytest_memray/plugin": FAKE_MEMRAY, "test_limits": LIMITS}
+    )
+    project.environment["PYTHONPATH"] = f"{project.directory}:{SOURCE / 'tools' / 'python'}"
+    both = ("-p", "pytest_memray.plugin", "-s")
+    theirs = project.run(*both)
+    assert theirs.returncode == 0 and "memray measures test_beyond" in theirs.stdout, (
+        theirs.stdout + theirs.stderr
+    )
+    ours = project.run(*both, "--oomrec", "--oomrec-most-allocations=1")
+    assert ours.returncode == 1 and "memray measures" not in ours.stdout
+    assert "Test was limited to 24.0 MiB" in ours.stdout and "OOMREC REPORT" in ours.stdout

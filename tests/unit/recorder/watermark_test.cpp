@@ -1,0 +1,68 @@
+// The high-water mark that a program sets: of the process and of the thread that set it.
+#define DOCTEST_CONFIG_IMPLEMENT_WITH_MAIN
+#include "recorder/watermark.h"
+
+#include <doctest/doctest.h>
+
+#include <thread>
+
+#include "tests/unit/recorder/running.h"
+
+using namespace oomrec;
+using namespace oomrec::running;
+
+namespace {
+
+constexpr std::uint64_t kAt = 0x1000'0000;
+
+std::uint64_t of_process() { return recorder::watermark(kHook, false); }
+std::uint64_t of_thread() { return recorder::watermark(kHook, true); }
+
+}  // namespace
+
+TEST_CASE("nothing was held above a mark that was never set") {
+  need(Mode::exact);
+  allocate(kAt, kMiB);
+  CHECK(of_process() == 0);
+  CHECK(of_thread() == 0);
+  release(kAt, kMiB);
+}
+
+TEST_CASE("the mark is the most since it was set, above what was held then") {
+  need(Mode::exact);
+  allocate(kAt, 7 * kMiB);
+  recorder::set_watermark(kHook);
+  CHECK(of_process() == 0);
+  allocate(kAt + 16 * kMiB, 3 * kMiB);
+  allocate(kAt + 32 * kMiB, 2 * kMiB);
+  release(kAt + 16 * kMiB, 3 * kMiB);
+  release(kAt, 7 * kMiB);  // what was there before does not make room
+  CHECK(of_process() == usable(3 * kMiB) + usable(2 * kMiB));
+  CHECK(of_thread() == of_process());
+  recorder::set_watermark(kHook);
+  CHECK(of_process() == 0);
+  release(kAt + 32 * kMiB, 2 * kMiB);
+}
+
+TEST_CASE("small blocks count before their thread has published them") {
+  need(Mode::exact);
+  recorder::set_watermark(kHook);
+  allocate(kAt, 1000);
+  CHECK(of_process() == usable(1000));
+  release(kAt, 1000);
+}
+
+TEST_CASE("another thread's blocks are the process' alone") {
+  need(Mode::exact);
+  recorder::set_watermark(kHook);
+  std::uint64_t told = 1;
+  std::thread other{[&] {
+    allocate(kAt, 5 * kMiB);
+    told = of_thread();
+    release(kAt, 5 * kMiB);
+  }};
+  other.join();
+  CHECK(told == 0);  // it did not set the mark
+  CHECK(of_process() >= usable(5 * kMiB));
+  CHECK(of_thread() < kMiB);
+}

@@ -1,0 +1,56 @@
+"""The pytest plugin: limits of tests' memory, and a report of who allocated most.
+
+    @pytest.mark.limit_memory("24 MB")
+    def test_batches(): ...
+
+    @pytest.mark.limit_leaks("1 MB", filter_fn=lambda stack: "cache" not in stack.frames[0].filename)
+    def test_again_and_again(): ...
+
+    pytest --oomrec --most-allocations=10
+
+Used like pytest-memray, whose marks and options these are. Where that is installed the marks are its
+own unless --oomrec is given. What a test is measured by is in `_measure`, how pytest comes under the
+recorder in `_rerun`.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Generator
+
+import pytest
+
+from . import _options, _rerun
+from ._marks import Stack, StackFrame
+
+__all__ = ["Stack", "StackFrame"]
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    _options.add_to(parser)
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_configure(config: pytest.Config) -> None:
+    _options.register_marks(config)
+    if not _options.owns_marks(config):
+        return
+    from ._manager import Manager
+
+    if _options.memray_is_there(config):
+        config.pluginmanager.unregister(name="memray_manager")
+    _rerun.restore_environment(config)
+    config.pluginmanager.register(Manager(config), "oomrec_manager")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_cmdline_main(config: pytest.Config) -> None:
+    if _options.owns_marks(config) and _rerun.is_wanted(config):
+        _rerun.become_recorded(config)
+
+
+@pytest.hookimpl(hookwrapper=True, trylast=True)
+def pytest_report_teststatus(report: Any) -> Generator[None, Any, None]:
+    outcome = yield
+    if report.when == "call" and report.outcome == "failed":
+        if any(name.startswith("oomrec") for name, _ in report.sections):
+            outcome.force_result(("failed", "M", "MEMORY PROBLEMS"))

@@ -1,0 +1,133 @@
+"""What is printed: of a test that breaks its limit, and of the tests that allocated most."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Dict, List, Tuple
+
+from ._marks import Allocations, LeakLimit, MemoryLimit, Stack, size_text
+
+_MOST_STACKS = 10  # of one test
+_FEWEST_LEAK_FRAMES = 5
+
+# {"bytes", "count", "total_bytes", "stacks": [{"bytes", "count", "frames": [text]}]}
+Plain = Dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Style:
+    frames: int
+    native: bool
+
+
+@dataclass(frozen=True)
+class Problem:
+    text: str
+    section: Tuple[str, str]
+
+
+@dataclass
+class Result:
+    test: str
+    peak_bytes: int
+    allocations: Plain = field(default_factory=dict)
+
+
+def _frames(stack: Stack, most: int) -> List[str]:
+    lines = [f"{frame.function}:{frame.filename}:{frame.lineno}" for frame in stack.frames[:most]]
+    return [*lines, "..."] if len(stack.frames) > most else lines
+
+
+def _stack_of(one: Allocations, native: bool) -> Stack:
+    return one.native_stack if native else one.stack
+
+
+def _listing(title: str, rows: List[Tuple[int, int, Stack]], frames: int, word: str) -> str:
+    lines = [title]
+    for size, count, stack in rows[:_MOST_STACKS]:
+        blocks = "1 block" if count == 1 else f"{count} blocks"
+        lines.append(f"    - {size_text(size)} in {blocks} {word} here:")
+        lines += [f"        {line}" for line in _frames(stack, frames)]
+    if len(rows) > _MOST_STACKS:
+        lines.append(f"    ...and {len(rows) - _MOST_STACKS} more")
+    return "\n".join(lines)
+
+
+def too_much(limit: MemoryLimit, peak: int, found: List[Allocations], style: Style) -> Problem:
+    rows = sorted(
+        ((one.allocated_bytes, one.allocated_count, _stack_of(one, style.native)) for one in found),
+        key=lambda row: -row[0],
+    )
+    return Problem(
+        f"Test was limited to {size_text(limit.bytes)} but allocated {size_text(peak)}",
+        ("oomrec-max-memory", _listing("List of allocations:", rows, style.frames, "allocated")),
+    )
+
+
+def more_than_before(before: int, peak: int) -> Problem:
+    return Problem(
+        f"Test previously used {size_text(before)} but now uses {size_text(peak)}",
+        ("oomrec-max-memory", "Test uses more memory than at its last success"),
+    )
+
+
+def leaking(limit: LeakLimit, found: List[Allocations], style: Style) -> Problem:
+    rows = [(one.live_bytes, one.live_count, one.native_stack) for one in found]
+    frames = max(style.frames, _FEWEST_LEAK_FRAMES)
+    return Problem(
+        f"Test was allowed to leak {size_text(limit.bytes)} per location "
+        "but at least one location leaked more",
+        (
+            "oomrec-leaked-memory",
+            _listing("List of leaked allocations:", rows, frames, "allocated"),
+        ),
+    )
+
+
+def unreadable() -> Problem:
+    return Problem(
+        "What the test leaks could not be told: the command oomrec did not read the recording",
+        (
+            "oomrec-leaked-memory",
+            "Try `oomrec export --json PID` on a recorded process to see why.",
+        ),
+    )
+
+
+def as_plain(found: List[Allocations], style: Style) -> Plain:
+    """What the report shows of a test, as what xdist can send."""
+    largest = sorted(found, key=lambda one: -one.allocated_bytes)[:5]
+    return {
+        "bytes": sum(one.allocated_bytes for one in found),
+        "count": sum(one.allocated_count for one in found),
+        "stacks": [
+            {
+                "bytes": one.allocated_bytes,
+                "count": one.allocated_count,
+                "frames": _frames(_stack_of(one, style.native), style.frames),
+            }
+            for one in largest
+        ],
+    }
+
+
+def write(terminal: Any, results: List[Result]) -> None:
+    terminal.write_line("")
+    terminal.write_sep("=", "OOMREC REPORT")
+    if not results:
+        terminal.write_line("No test was measured.")
+    for result in results:
+        terminal.write_line("")
+        terminal.write_line(result.test, bold=True)
+        terminal.write_line(f"    high-water mark  {size_text(result.peak_bytes)}")
+        found = result.allocations
+        if not found:
+            continue
+        terminal.write_line(
+            f"    allocated        {size_text(found['bytes'])} in {found['count']} blocks"
+        )
+        for stack in found["stacks"]:
+            first, *rest = stack["frames"] or ["???"]
+            terminal.write_line(f"      {size_text(stack['bytes']):>10}  {first}")
+            for line in rest:
+                terminal.write_line(f"                  {line}")
