@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import Callable, Optional
+from typing import Callable
 
 _UNITS = {"B": 0, "KB": 1, "MB": 2, "GB": 3, "TB": 4, "KIB": 1, "MIB": 2, "GIB": 3, "TIB": 4}
 _SIZE = re.compile(r"\s*(\d+(?:\.\d*)?)\s*([A-Za-z]+)\s*")
@@ -50,7 +50,7 @@ class MemoryLimit:
 @dataclass(frozen=True)
 class LeakLimit:
     bytes: int
-    filter_fn: Optional[Filter]
+    filter_fn: Filter | None
     current_thread_only: bool
 
 

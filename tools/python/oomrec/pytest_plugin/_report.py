@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, Dict, List, Tuple
+from typing import Any, Dict
 
 from ._marks import Allocations, LeakLimit, MemoryLimit, Stack, size_text
 
@@ -23,7 +23,7 @@ class Style:
 @dataclass(frozen=True)
 class Problem:
     text: str
-    section: Tuple[str, str]
+    section: tuple[str, str]
 
 
 @dataclass
@@ -33,7 +33,7 @@ class Result:
     allocations: Plain = field(default_factory=dict)
 
 
-def _frames(stack: Stack, most: int) -> List[str]:
+def _frames(stack: Stack, most: int) -> list[str]:
     lines = [f"{frame.function}:{frame.filename}:{frame.lineno}" for frame in stack.frames[:most]]
     return [*lines, "..."] if len(stack.frames) > most else lines
 
@@ -42,7 +42,7 @@ def _stack_of(one: Allocations, native: bool) -> Stack:
     return one.native_stack if native else one.stack
 
 
-def _listing(title: str, rows: List[Tuple[int, int, Stack]], frames: int, word: str) -> str:
+def _listing(title: str, rows: list[tuple[int, int, Stack]], frames: int, word: str) -> str:
     lines = [title]
     for size, count, stack in rows[:_MOST_STACKS]:
         blocks = "1 block" if count == 1 else f"{count} blocks"
@@ -53,7 +53,7 @@ def _listing(title: str, rows: List[Tuple[int, int, Stack]], frames: int, word: 
     return "\n".join(lines)
 
 
-def too_much(limit: MemoryLimit, peak: int, found: List[Allocations], style: Style) -> Problem:
+def too_much(limit: MemoryLimit, peak: int, found: list[Allocations], style: Style) -> Problem:
     rows = sorted(
         ((one.allocated_bytes, one.allocated_count, _stack_of(one, style.native)) for one in found),
         key=lambda row: -row[0],
@@ -71,7 +71,7 @@ def more_than_before(before: int, peak: int) -> Problem:
     )
 
 
-def leaking(limit: LeakLimit, found: List[Allocations], style: Style) -> Problem:
+def leaking(limit: LeakLimit, found: list[Allocations], style: Style) -> Problem:
     rows = [(one.live_bytes, one.live_count, one.native_stack) for one in found]
     frames = max(style.frames, _FEWEST_LEAK_FRAMES)
     return Problem(
@@ -94,7 +94,7 @@ def unreadable() -> Problem:
     )
 
 
-def as_plain(found: List[Allocations], style: Style) -> Plain:
+def as_plain(found: list[Allocations], style: Style) -> Plain:
     """What the report shows of a test, as what xdist can send."""
     largest = sorted(found, key=lambda one: -one.allocated_bytes)[:5]
     return {
@@ -111,7 +111,7 @@ def as_plain(found: List[Allocations], style: Style) -> Plain:
     }
 
 
-def write(terminal: Any, results: List[Result]) -> None:
+def write(terminal: Any, results: list[Result]) -> None:
     terminal.write_line("")
     terminal.write_sep("=", "OOMREC REPORT")
     if not results:
