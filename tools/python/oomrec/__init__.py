@@ -21,6 +21,7 @@ from ._near_limit import NearLimit, on_near_limit
 from ._usage import Activity, DeviceUsage, SpaceUsage, Usage, is_active, set_limit, usage
 
 if TYPE_CHECKING:
+    from ._objects import LivingObject, LivingObjects, Referrer, objects
     from ._watch import ExceptionWatch, watch_exceptions
     from .classify import OOMExceptionClassification, classify_oom_exception
 
@@ -31,6 +32,10 @@ __all__ = [
     "ExceptionWatch",
     "classify_oom_exception",
     "OOMExceptionClassification",
+    "objects",
+    "LivingObjects",
+    "LivingObject",
+    "Referrer",
     "context",
     "mark",
     "dump",
@@ -54,6 +59,10 @@ _LATER = {
     "watch_exceptions": "_watch",
     "OOMExceptionClassification": "classify",
     "classify_oom_exception": "classify",
+    "LivingObject": "_objects",
+    "LivingObjects": "_objects",
+    "Referrer": "_objects",
+    "objects": "_objects",
 }
 _MODULES = ("classify", "errors")
 

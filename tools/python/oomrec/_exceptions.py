@@ -103,8 +103,8 @@ def _write(
     return path_from(path) if written else None
 
 
-def _objects() -> str:
-    from .objects import objects_json
+def _objects() -> str | None:
+    from ._objects import objects_json
 
     return objects_json()
 

@@ -42,6 +42,9 @@ PASSED_BY = frozenset(
     ]
 )
 
+# The garbage collector does not track those that hold nothing that it tracks, as NumPy's arrays.
+_UNTRACKED = (dict, tuple)
+
 
 class Holder:
     """Something that refers to an array, or to something that does."""
@@ -60,7 +63,7 @@ class Variables(dict[str, Any]):
 
 
 class Scan:
-    """One look through the program's objects, until `deadline` (time.perf_counter)."""
+    """One look through the program's objects, until `deadline` (time.thread_time)."""
 
     def __init__(self, libraries: Libraries, deadline: float):
         self.complete = True
@@ -85,7 +88,7 @@ class Scan:
         self._modules.clear()
 
     def is_late(self) -> bool:
-        if time.perf_counter() < self._deadline:
+        if time.thread_time() < self._deadline:
             return False
         self.complete = False
         return True
@@ -111,7 +114,7 @@ class Scan:
         return {id(each) for each in (self.arrays, self.edges, self._waiting, self._modules)}
 
     def _has_time_for_all(self) -> bool:
-        return time.perf_counter() + _WHOLE_HEAP_S * sys.getallocatedblocks() < self._deadline
+        return time.thread_time() + _WHOLE_HEAP_S * sys.getallocatedblocks() < self._deadline
 
     def _roots(self) -> None:
         modules = [
@@ -144,12 +147,16 @@ class Scan:
 
     def _look_into(self, holder: Holder, follows: bool) -> None:
         kind_of, seen = self._libraries.kind, self._seen
-        for thing in gc.get_referents(holder.thing):
+        for count, thing in enumerate(gc.get_referents(holder.thing)):
+            if count % _CHUNK == _CHUNK - 1 and self.is_late():
+                return
             cls = type(thing)
             kind = kind_of(cls)
             if kind is not None:
                 self._found(thing, kind, holder, "")
-            if not follows or cls in PASSED_BY or id(thing) in seen or not gc.is_tracked(thing):
+            if not follows or cls in PASSED_BY or id(thing) in seen:
+                continue
+            if not gc.is_tracked(thing) and cls not in _UNTRACKED:
                 continue
             if type in cls.__mro__:  # a class with a metaclass
                 continue
@@ -193,9 +200,15 @@ class Scan:
             if self.is_late():
                 break
             chunk = tracked[begin : begin + _CHUNK]
-            types_within = set(map(type, gc.get_referents(*chunk)))
+            referents = gc.get_referents(*chunk)
+            untracked = [
+                thing
+                for thing in referents
+                if type(thing) in _UNTRACKED and not gc.is_tracked(thing)
+            ]
+            types_within = set(map(type, referents)) | set(map(type, gc.get_referents(*untracked)))
             if any(kind_of(cls) is not None for cls in types_within):
-                for thing in chunk:
+                for thing in (*chunk, *untracked):
                     if id(thing) not in self._seen and type(thing) not in (Holder, types.FrameType):
                         self._look_into(Holder(thing, None), False)
             for thing in chunk:

@@ -111,6 +111,8 @@ def _step_of_frame(container: Any, thing: Any) -> tuple[str, str]:
 
 
 def _step_of_instance(container: Any, thing: Any) -> tuple[str, str]:
+    if isinstance(container, type):
+        return "attribute", container.__qualname__  # its dictionary
     names = _instance_dict(container)
     if names is thing:
         return "attribute", ""  # the next step is the attribute

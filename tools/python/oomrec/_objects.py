@@ -1,12 +1,13 @@
 """The largest living NumPy arrays and torch tensors: what they are, who allocated them, who holds them.
 
-`objects()` finds them, `collect_json()` is the same for a bundle, within a time. Results are plain
+`objects()` finds them, `objects_json()` is the same for a bundle, within a time. Results are plain
 data: nothing is kept of the program's objects, and no reference to them remains.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import gc
 import json
 import time
 from collections.abc import Iterator
@@ -22,6 +23,7 @@ from ._paths import name_of
 _LONGEST_S = 30.0
 _MOST_REFERRERS = 8  # of one object
 _STACK_BYTES = 8192
+_NAMED = 5  # the largest, whose holders and stacks are told however late it is
 
 
 @dataclass(frozen=True)
@@ -121,8 +123,8 @@ def objects(min_bytes: int = 2**20, limit: int = 50) -> LivingObjects:
     return _collect(min_bytes, limit, _LONGEST_S)
 
 
-def collect_json(budget_s: float) -> str | None:
-    """The text of a bundle's objects.json, of what can be found within `budget_s` seconds.
+def objects_json(budget_s: float = 0.05) -> str | None:
+    """The text of a bundle's objects.json, of what can be found in `budget_s` seconds of the processor.
 
     None where the program has loaded neither NumPy nor torch, or where there is no memory for it.
     Never raises.
@@ -136,14 +138,18 @@ def collect_json(budget_s: float) -> str | None:
 
 
 def _collect(min_bytes: int, limit: int, budget_s: float) -> LivingObjects:
-    begin = time.perf_counter()
+    begin = time.thread_time()
     libraries = Libraries()
-    # What is left is for the names: a tenth to a third of the time.
-    scan = Scan(libraries, begin + 0.7 * budget_s)
+    # The other half is for the names, and for letting go of what was looked at.
+    scan = Scan(libraries, begin + 0.5 * budget_s)
     found: dict[tuple[str, int], list[tuple[Buffer, Any]]] = {}
+    largest: list[list[tuple[Buffer, Any]]] = []
     living: list[LivingObject] = []
     is_short = False
     stacks = _Stacks()
+    # A collection that our own containers trigger would take longer than all of this, and run finalizers.
+    collects = gc.isenabled()
+    gc.disable()
     try:
         try:
             if libraries.any:
@@ -151,12 +157,12 @@ def _collect(min_bytes: int, limit: int, budget_s: float) -> LivingObjects:
         except MemoryError:
             is_short = True
         _sort_into(found, libraries, scan, min_bytes)
-        largest = sorted(found.values(), key=lambda views: -_bytes_of(views))[: max(limit, 0)]
+        largest.extend(sorted(found.values(), key=_bytes_of, reverse=True)[: max(limit, 0)])
         scan.find_owners(
             [holder for views in largest for _, thing in views for holder in _of(scan, thing)]
         )
         for views in largest:
-            is_late = time.perf_counter() > begin + 0.95 * budget_s
+            is_late = len(living) >= _NAMED and time.thread_time() > begin + 0.95 * budget_s
             living.append(_described(libraries, scan, views, stacks, not is_late))
             is_short = is_short or is_late
     except MemoryError:
@@ -165,9 +171,10 @@ def _collect(min_bytes: int, limit: int, budget_s: float) -> LivingObjects:
         total = sum(map(_bytes_of, found.values()))
         count = len(found)
         complete = scan.complete and not is_short
-        views = largest = []
         found.clear()
         scan.close()
+        if collects:
+            gc.enable()
     return LivingObjects(tuple(living), total, count, complete, stacks.missing)
 
 
