@@ -80,6 +80,8 @@ class capture_oom:
         self._context = context
         self._metadata = metadata
         self._objects = objects
+        if objects:
+            from . import _objects  # noqa: F401  # now: there may be no memory for it later
 
     def __enter__(self) -> capture_oom:
         self._entered = next_moment()
