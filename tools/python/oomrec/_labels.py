@@ -5,6 +5,7 @@ Each is one call of a C function of a fraction of a microsecond, so what can be 
 
 from __future__ import annotations
 
+import sys
 from types import TracebackType
 
 from ._resumes import Function, guarded
@@ -44,6 +45,28 @@ def _prepare(label: str) -> bytes:
     return text
 
 
+_modules = sys.modules
+
+
+def _look_for_torch() -> bool:
+    """Whether torch.compile traces this call, in which a call of C would break its graph.
+
+    Within a compiled function there are no labels: its graph is run, not this code. Found out anew
+    until torch has been imported; torch's own function takes this one's place then.
+    """
+    global _is_traced
+    asked = getattr(getattr(_modules.get("torch"), "compiler", None), "is_dynamo_compiling", None)
+    if asked is None:
+        return False
+    if asked():  # a constant while it is traced
+        return True
+    _is_traced = asked
+    return False
+
+
+_is_traced = _look_for_torch
+
+
 class context:
     """Labels what this thread does, such as a step or a request: `with oomrec.context("epoch 3"):`.
 
@@ -57,16 +80,22 @@ class context:
     get the label.
 
     An object may be entered more than once, also by several threads at a time. Costs about 1 µs.
+    Inside of a function that torch.compile has compiled it does nothing, and breaks no graph: put it
+    around the call.
     """
 
     __slots__ = ("_text",)
 
     def __init__(self, label: str) -> None:
+        if _is_traced():
+            self._text = b""
+            return
         text = _prepared.get(label)
         self._text = _prepare(label) if text is None else text
 
     def __enter__(self) -> context:
-        _push(self._text)
+        if not _is_traced():
+            _push(self._text)
         return self
 
     def __exit__(
@@ -75,7 +104,8 @@ class context:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        _pop()
+        if not _is_traced():
+            _pop()
 
     def __call__(self, function: Function) -> Function:
         return guarded(function, lambda: self)
@@ -85,5 +115,7 @@ def mark(text: str) -> None:
     """Marks this moment on the time line, such as the end of an epoch.
 
     The first 256 bytes of the text are kept. There is room for 4,096 marks; those beyond are counted.
+    Inside of a function that torch.compile has compiled it does nothing.
     """
-    recorder().mark(c_text(text))
+    if not _is_traced():
+        recorder().mark(c_text(text))
