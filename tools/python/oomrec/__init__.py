@@ -64,7 +64,7 @@ _LATER = {
     "Referrer": "_objects",
     "objects": "_objects",
 }
-_MODULES = ("classify", "errors")
+_MODULES = ("classify", "errors", "torch")
 
 
 def __getattr__(name: str) -> Any:

@@ -1,0 +1,239 @@
+"""What PyTorch itself can add to a bundle: its snapshot of device memory, and names for its workers."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import json
+import os
+import pickle
+import sys
+import time
+from typing import Any, Callable
+
+from ._bundles import dump, last_bundle
+from ._labels import context
+from ._session import recorder
+
+SNAPSHOT_NAME = "torch_snapshot.pickle"
+
+__all__ = ["Attachment", "attach"]
+
+
+class Attachment:
+    """What `attach` has turned on.
+
+    Attributes:
+        history: whether torch records its allocations and frees
+        observer: whether torch tells before it raises OutOfMemoryError
+        workers: whether workers of a DataLoader are labelled
+        missing: what is not there and why, in words; "" where nothing is missing
+    """
+
+    def __init__(self) -> None:
+        self.history = False
+        self.observer = False
+        self.workers = False
+        self.missing = ""
+
+    def detach(self) -> None:
+        """Turns it off: the history is dropped, and torch's observer does nothing any more."""
+        if self.history:
+            _quietly(lambda: _torch().cuda.memory._record_memory_history(None))
+        self.history = self.observer = self.workers = False
+        _observing.discard(id(self))
+        _labelling.discard(id(self))
+
+    def __repr__(self) -> str:
+        on = [name for name in ("history", "observer", "workers") if getattr(self, name)]
+        text = f"<oomrec.torch.Attachment: {', '.join(on) or 'nothing'}"
+        return f"{text}; missing: {self.missing}>" if self.missing else text + ">"
+
+
+# Attachments that are on. torch has no way to take an observer away: there is one, which looks here.
+_observing: set[int] = set()
+_labelling: set[int] = set()
+_is_observer_there = False
+
+
+def attach(history: int = 100_000) -> Attachment:
+    """Has torch record its device memory, and put a snapshot of it into the bundle of each failure.
+
+    The snapshot, torch_snapshot.pickle, is written before torch raises OutOfMemoryError, while
+    everything is still allocated. `oomrec show`, `report` and the other reading commands read it, as
+    do torch's own tools. Workers of a DataLoader that starts after this are labelled `DataLoader
+    worker N`.
+
+    Call it before the first tensor is made on a device: torch's history begins here. It costs torch
+    about 2 µs for each allocation, and some KB for each event that it keeps.
+
+    Args:
+        history: how many of the latest allocations and frees torch keeps; 0: none, so that a
+            snapshot has the blocks, without their stacks
+
+    Returns:
+        what is on, and what is missing: a torch that was built without CUDA or HIP has neither
+        history nor observer, which is no error
+
+    Raises:
+        ImportError: torch is not installed
+        ValueError: `history` is negative
+    """
+    if history < 0:
+        raise ValueError(f"history is a number of events, at least 0, not {history}")
+    torch = _torch()
+    attachment = Attachment()
+    missing = []
+    reason = _without_devices(torch)
+    if reason:
+        missing.append(f"memory history and observer: {reason}")
+    else:
+        if history:
+            problem = _quietly(
+                lambda: torch.cuda.memory._record_memory_history(max_entries=history)
+            )
+            attachment.history = not problem
+            if problem:
+                missing.append(f"memory history: {problem}")
+        problem = _observe(torch)
+        attachment.observer = not problem
+        if problem:
+            missing.append(f"observer: {problem}")
+        else:
+            _observing.add(id(attachment))
+    problem = _quietly(_label_workers)
+    attachment.workers = not problem
+    if problem:
+        missing.append(f"labels of DataLoader workers: {problem}")
+    else:
+        _labelling.add(id(attachment))
+    attachment.missing = "; ".join(missing)
+    return attachment
+
+
+def _torch() -> Any:
+    return importlib.import_module("torch")
+
+
+def _quietly(call: Callable[[], Any]) -> str:
+    """What went wrong, in words; "": nothing."""
+    try:
+        call()
+    except Exception as error:
+        return f"{type(error).__name__}: {error}"
+    return ""
+
+
+def _without_devices(torch: Any) -> str:
+    version = getattr(torch, "version", None)
+    if getattr(version, "cuda", None) is None and getattr(version, "hip", None) is None:
+        return "this torch was built without CUDA and HIP"
+    for owner, name in (
+        (getattr(torch, "_C", None), "_cuda_attach_out_of_memory_observer"),
+        (getattr(getattr(torch, "cuda", None), "memory", None), "_record_memory_history"),
+    ):
+        if not hasattr(owner, name):
+            return f"this torch has no {name}: it is older than 2.0"
+    if not torch.cuda.is_available():
+        return "torch finds no device"
+    return ""
+
+
+def _observe(torch: Any) -> str:
+    global _is_observer_there
+    if _is_observer_there:
+        return ""
+    problem = _quietly(lambda: torch._C._cuda_attach_out_of_memory_observer(_on_out_of_memory))
+    _is_observer_there = not problem
+    return problem
+
+
+def _on_out_of_memory(device: int, alloc: int, device_alloc: int, device_free: int) -> None:
+    """Called by torch in the thread that was refused, before it raises. Must not raise itself.
+
+    `alloc`: bytes asked for; `device_alloc`: of this process on the device; `device_free`: free there.
+    Convolutions try several algorithms, so this may be called often, and the program may go on: a
+    bundle keeps the first snapshot.
+    """
+    if not _observing:
+        return
+    try:
+        bundle = _bundle_of_failure()
+        if bundle is None and _is_unseen():
+            bundle = dump(
+                f"torch: {alloc} bytes refused on device {device}, {device_free} bytes free"
+            )
+        if bundle is not None:
+            _write_snapshot(bundle)
+    except Exception as error:
+        print(f"oomrec: no {SNAPSHOT_NAME}: {type(error).__name__}: {error}", file=sys.stderr)
+
+
+_last_failure = 0
+_next_dump_s = 0.0
+_BETWEEN_DUMPS_S = 60.0
+
+
+def _bundle_of_failure() -> str | None:
+    """The newest bundle if it is of what this thread was refused last: the recorder's is written first."""
+    failure, bundle = recorder().last_failure(), last_bundle()
+    if not failure or bundle is None:
+        return None
+    with open(os.path.join(bundle, "metadata.json"), encoding="utf-8") as file:
+        return bundle if json.load(file).get("failure") == failure else None
+
+
+def _is_unseen() -> bool:
+    """Whether the recorder has not seen this refusal, and a bundle of it is due.
+
+    One that it has seen without writing a bundle is a repeat, whose first has a snapshot.
+    """
+    global _last_failure, _next_dump_s
+    failure, now = recorder().last_failure(), time.monotonic()
+    was_seen, _last_failure = failure != _last_failure, failure
+    if was_seen or now < _next_dump_s:
+        return False
+    _next_dump_s = now + _BETWEEN_DUMPS_S
+    return True
+
+
+def _write_snapshot(bundle: str) -> None:
+    path = os.path.join(bundle, SNAPSHOT_NAME)
+    if os.path.exists(path):
+        return
+    unfinished = f"{path}.{os.getpid()}.part"
+    try:
+        descriptor = os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+        with os.fdopen(descriptor, "wb") as file:
+            pickle.dump(_torch().cuda.memory._snapshot(), file)
+        os.rename(unfinished, path)
+    except BaseException:
+        _quietly(lambda: os.unlink(unfinished))
+        raise
+
+
+_worker_loop: Callable[..., Any] | None = None
+_worker_id_at = -1
+
+
+def _label_workers() -> None:
+    """Puts `_labelled_worker_loop` in the place of torch's, which DataLoader looks up by its name."""
+    global _worker_id_at, _worker_loop
+    worker = importlib.import_module("torch.utils.data._utils.worker")
+    if worker._worker_loop is not _labelled_worker_loop:
+        names = list(inspect.signature(worker._worker_loop).parameters)
+        _worker_id_at = names.index("worker_id")
+        _worker_loop = worker._worker_loop
+        worker._worker_loop = _labelled_worker_loop
+
+
+def _labelled_worker_loop(*arguments: Any) -> Any:
+    """The whole life of a worker. Where workers are spawned they import this module to find it."""
+    if _worker_loop is None:
+        _label_workers()
+        _labelling.add(0)  # only a process that labels makes workers with this loop
+    assert _worker_loop is not None
+    if not _labelling:
+        return _worker_loop(*arguments)
+    with context(f"DataLoader worker {arguments[_worker_id_at]}"):
+        return _worker_loop(*arguments)
