@@ -8,7 +8,9 @@
 #include "tools/analysis/devices.h"
 #include "tools/analysis/stacks.h"
 #include "tools/bundles/options.h"
+#include "tools/bundles/snapshot_source.h"
 #include "tools/commands.h"
+#include "tools/error.h"
 #include "tools/gpus/company.h"
 #include "tools/print/company.h"
 #include "tools/print/crash.h"
@@ -16,6 +18,7 @@
 #include "tools/print/happened.h"
 #include "tools/print/holders.h"
 #include "tools/print/notes.h"
+#include "tools/print/objects.h"
 #include "tools/print/process.h"
 #include "tools/print/spaces.h"
 #include "tools/print/stack.h"
@@ -34,6 +37,8 @@ struct ShowOptions : ReadOptions {
   unsigned top = 0;  // 0: those that matter
   bool full = false;
 };
+
+namespace fs = std::filesystem;
 
 constexpr unsigned kMostOnDevice = 3;
 constexpr std::size_t kMostInJson = 100;
@@ -60,6 +65,8 @@ class Page {
     print_spaces();
     print_devices();
     const bool has_holders = print_holders();
+    print_objects();
+    print_snapshot();
     print_advice();
     print_company(verdict);
     heading("what happened next");
@@ -164,6 +171,32 @@ class Page {
     fmt::print("{}", holders_text(group, stacks, *source_.places, {style(6), top}));
   }
 
+  void print_objects() const {
+    const std::string lines = python_objects_text(python_objects_json(source_), terminal_);
+    if (lines.empty()) return;
+    heading("largest arrays and tensors");
+    fmt::print("{}", lines);
+  }
+
+  // What torch's allocator had given out when it could give no more.
+  void print_snapshot() const {
+    const fs::path file = snapshot_in(source_.bundle);
+    if (file.empty()) return;
+    heading("PyTorch's own snapshot");
+    const std::string name = printable(file.string());
+    try {
+      const Source snapshot = open_snapshot(file);
+      Stacks stacks{*snapshot.recording, *snapshot.places};
+      for (const HolderGroup& group : grouped(holders_of(snapshot, stacks))) {
+        const StackStyle lines{terminal_, 6, options_.full, nullptr};
+        fmt::print("{}", holders_text(group, stacks, *snapshot.places, {lines, kMostOnDevice}));
+      }
+      fmt::print("  all of it: oomrec show {0}\n             oomrec report {0}\n", name);
+    } catch (const Error& error) {
+      fmt::print("  {}\n", wrap(printable(error.what()), kColumns, 2));
+    }
+  }
+
   // Where there are several, who holds most on each.
   void print_devices() const {
     const std::vector<DeviceFigures> devices = devices_of(*source_.recording, source_.failure());
@@ -253,6 +286,8 @@ Json page_json(const Source& source, std::size_t top) {
       {"spaces", spaces_json(*source.recording)},
       {"holders", all_holders_json(source, top)},
       {"devices", devices_json(source, top)},
+      {"objects", python_objects_json(source)},
+      {"torch_snapshot", text_or_null(snapshot_in(source.bundle).string())},
       {"advice", advice_json(source)},
       {"processes", company["processes"]},
       {"others", company["others"]},

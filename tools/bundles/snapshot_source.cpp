@@ -42,6 +42,12 @@ bool is_snapshot(const std::filesystem::path& file) {
   return stream.get(first) && may_be_snapshot({&first, 1});
 }
 
+std::filesystem::path snapshot_in(const std::filesystem::path& bundle) {
+  if (bundle.empty()) return {};
+  std::filesystem::path file = bundle / "torch_snapshot.pickle";
+  return is_snapshot(file) ? file : std::filesystem::path{};
+}
+
 Source open_snapshot(const std::filesystem::path& file) {
   Source source;
   source.imported = "memory snapshot of PyTorch";

@@ -1,0 +1,20 @@
+// What the Python package put into a bundle: the largest arrays and tensors, and who refers to
+// them.
+#pragma once
+
+#include <string>
+
+#include "tools/bundles/source.h"
+#include "tools/json.h"
+#include "tools/terminal.h"
+
+namespace oomrec::tools {
+
+// objects.json, in the shape that docs/json.md has; null where there is none. The file may hold
+// anything: what is not of its type is left out.
+Json python_objects_json(const Source&);
+
+// The five largest; empty where there are none.
+std::string python_objects_text(const Json& objects, const Terminal&);
+
+}  // namespace oomrec::tools
