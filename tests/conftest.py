@@ -393,6 +393,10 @@ def python_refusal(version: str) -> str | None:
     return None if find_python(version) else f"no Python {version} here"
 
 
+def full_refusal() -> str | None:
+    return None if os.environ.get("OOMREC_TEST_FULL") else "only scripts/test --full runs it"
+
+
 # Marker: what it says in `pytest --markers`, and why it skips (None: it does not).
 MARKERS = {
     "needs_cgroup_write": ("may make a cgroup with a memory limit", cgroup_refusal),
@@ -402,6 +406,7 @@ MARKERS = {
     "needs_module(name)": ("a module in the Python that runs the tests", module_refusal),
     "needs_program(name, …)": ("programs on the PATH", program_refusal),
     "needs_file(glob)": ("a file, such as another allocator's library", file_refusal),
+    "full": ("`scripts/test --full`: what it uses is large", full_refusal),
     "needs_python(version)": ("an interpreter of this version", python_refusal),
 }
 

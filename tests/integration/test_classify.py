@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import multiprocessing
+import os
 import re
 import sys
 from pathlib import Path
@@ -88,6 +89,7 @@ def test_reasons_of_gpumemprof():
         OSError(28, "No space left on device"),
         BlockingIOError(11, "Resource temporarily unavailable"),
         exception_like("tensorflow", "ResourceExhaustedError", "Received message larger than max (5 vs. 4)"),
+        exception_like("jaxlib", "XlaRuntimeError", "RESOURCE_EXHAUSTED: SERVER: Received message larger than max (9 vs. 4)"),
         exception_like("grpc", "RpcError", "StatusCode.RESOURCE_EXHAUSTED: Out of memory"),
         exception_like("triton", "OutOfResources", "out of resource: shared memory, Required: 147456"),
         exception_like("jaxlib", "XlaRuntimeError", "INVALID_ARGUMENT: Out of memory space"),
@@ -324,3 +326,48 @@ def test_which_exceptions_tell_of_a_child(monkeypatch):
     ):
         assert classify_oom_exception(error) == NOT
     assert not asked
+
+
+def cell(text: str) -> str:
+    """On one line of a table of Markdown."""
+    text = text.replace("\n", " ").replace("|", "\\|")
+    return f"`{text}`" if "`" not in text else f"``{text}``"
+
+
+def rows_of_page() -> str:
+    lines = ["| exception | reason | text |", "| --- | --- | --- |"]
+    for row in _oom_table.TYPES:
+        of_python = row.package == "builtins"
+        name = row.names[0] if of_python else f"{row.package}: {row.names[0]}"
+        lines.append(
+            f"| {name} | {cell(row.reason)} | {cell(row.example) if row.example else ''} |"
+        )
+    for row in _oom_table.CODES:
+        name = row.name if row.package == "builtins" else f"{row.package}: {row.name}"
+        codes = ", ".join(map(str, row.codes))
+        lines.append(
+            f"| {name} with {row.attribute} {codes} | {cell(row.reason)} | {cell(row.example)} |"
+        )
+    for row in _oom_table.TEXTS:
+        lines.append(f"| {', '.join(row.types)} | {cell(row.reason)} | {cell(row.example)} |")
+    return "\n".join(lines)
+
+
+def children_of_page() -> str:
+    lines = ["| exception | what it says |", "| --- | --- |"]
+    for row in _oom_children.CHILDREN:
+        name = row.name if row.package == "builtins" else f"{row.package}: {row.name}"
+        lines.append(f"| {name} | {row.tells} |")
+    return "\n".join(lines)
+
+
+def test_the_page_has_the_table():
+    page = SOURCE / "docs" / "oom-exceptions.md"
+    text = page.read_text()
+    for name, lines in (("rows", rows_of_page()), ("children", children_of_page())):
+        begin = text.index("\n", text.index(f"<!-- {name}: "))
+        end = text.index(f"<!-- end of {name} -->")
+        text = f"{text[:begin]}\n\n{lines}\n\n{text[end:]}"
+    if os.environ.get("OOMREC_WRITE_GOLDEN"):
+        page.write_text(text)
+    assert page.read_text() == text, "OOMREC_WRITE_GOLDEN=1 pytest -k has_the_table writes it anew"

@@ -108,7 +108,9 @@ class context:
             _pop()
 
     def __call__(self, function: Function) -> Function:
-        return guarded(function, lambda: self)
+        # A new one for each call: torch.compile enters no object that was made outside.
+        label = self._text.decode("utf-8", "replace")
+        return guarded(function, lambda: context(label))
 
 
 def mark(text: str) -> None:

@@ -179,7 +179,8 @@ CODES = (
 _RUNTIME = ("RuntimeError",)
 # Exceptions of bindings whose base is not RuntimeError: XGBoostError and LightGBMError are Exceptions.
 _NATIVE = ("RuntimeError", "XGBoostError", "LightGBMError")
-_JAX = ("XlaRuntimeError", "JaxRuntimeError", "RuntimeError", "ValueError")
+# JAX's exceptions say the code of a status first, which of theirs is always about memory.
+_JAX = ("XlaRuntimeError", "JaxRuntimeError")
 
 TEXTS = (
     TextRow(
@@ -240,6 +241,13 @@ TEXTS = (
     ),
     TextRow(
         _JAX,
+        r"RESOURCE_EXHAUSTED: ",
+        "message_pattern:RESOURCE_EXHAUSTED",
+        "RESOURCE_EXHAUSTED: Out of memory while trying to allocate 11.95MiB.",
+        "JAX, jax/errors.py; XLA, xla/tsl/framework/bfc_allocator.cc",
+    ),
+    TextRow(
+        ("RuntimeError", "ValueError"),
         r"RESOURCE_EXHAUSTED: (?:E\d+: \w+: )?(?:Out of memory|Failed to allocate request for |Attempting to (?:allocate|reserve) |XLA:TPU compile permanent error\. Ran out of memory)",
         "message_pattern:RESOURCE_EXHAUSTED: Out of memory",
         "RESOURCE_EXHAUSTED: Out of memory while trying to allocate 1182720000 bytes.",
@@ -282,9 +290,9 @@ TEXTS = (
     ),
     TextRow(
         _RUNTIME,
-        r"unable to (?:mmap|allocate shared memory\(shm\)) .*: Cannot allocate memory \(12\)",
+        r"unable to (?:mmap \d+ bytes from .*: Cannot allocate memory \(12\)|allocate shared memory\(shm\) for file <)",
         "message_pattern:unable to mmap",
-        "unable to mmap 1073741824 bytes from file </torch_1234_5678_0>: Cannot allocate memory (12)",
+        "unable to mmap 704 bytes from file <filename not specified>: Cannot allocate memory (12)",
         "PyTorch, aten/src/ATen/MapAllocator.cpp",
     ),
 )

@@ -203,13 +203,28 @@ def _write_snapshot(bundle: str) -> None:
         return
     unfinished = f"{path}.{os.getpid()}.part"
     try:
-        descriptor = os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-        with os.fdopen(descriptor, "wb") as file:
+        with open(unfinished, "xb", opener=_private) as file:
             pickle.dump(_torch().cuda.memory._snapshot(), file)
         os.rename(unfinished, path)
     except BaseException:
         _quietly(lambda: os.unlink(unfinished))
         raise
+    _list_in_manifest(bundle)
+
+
+def _list_in_manifest(bundle: str) -> None:
+    path = os.path.join(bundle, "manifest.json")
+    with open(path, encoding="utf-8") as file:
+        manifest = json.load(file)
+    if SNAPSHOT_NAME not in manifest["files"]:
+        manifest["files"].append(SNAPSHOT_NAME)
+        with open(path + ".part", "x", encoding="utf-8", opener=_private) as file:
+            json.dump(manifest, file, ensure_ascii=False)
+        os.rename(path + ".part", path)
+
+
+def _private(path: str, flags: int) -> int:
+    return os.open(path, flags | os.O_CLOEXEC, 0o600)
 
 
 _worker_loop: Callable[..., Any] | None = None

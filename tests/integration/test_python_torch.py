@@ -1,0 +1,183 @@
+"""oomrec.torch: torch's snapshot in the bundle, labels of workers, and compiled functions."""
+
+from __future__ import annotations
+
+import json
+import stat
+from pathlib import Path
+
+import pytest
+from conftest import SOURCE, metadata
+from schemas import check
+
+PACKAGE = {"PYTHONPATH": SOURCE / "tools" / "python"}
+
+
+@pytest.fixture
+def attached(preload, victim):
+    """attached(HOW) runs the stand-in for torch; what it printed, and its run."""
+
+    def run(how: str) -> tuple:
+        words = ["python3", victim("python/attaches_torch.py"), how]
+        done = preload(*words, env={**PACKAGE, "OOMREC_LIMIT": "1G"})
+        assert done.exit_code == 0, str(done)
+        return json.loads(done.stdout), done
+
+    return run
+
+
+def assert_has_snapshot(oomrec, bundle: Path) -> None:
+    file = bundle / "torch_snapshot.pickle"
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    assert sorted(json.loads((bundle / "manifest.json").read_text())["files"]) == sorted(
+        path.name for path in bundle.iterdir()
+    )
+    shown = oomrec.json("show", bundle)
+    check("show", shown)
+    assert shown["torch_snapshot"] == str(file)
+    text = oomrec("show", bundle).stdout
+    assert "PyTorch's own snapshot" in text and "load_batch" in text and "96.0 MiB" in text
+    inner = oomrec.json("show", file)
+    assert inner["devices"][0]["holders"][0]["bytes"] == 96 << 20
+    assert oomrec("report", file, "-o", bundle.parent / "page.html").exit_code == 0
+
+
+def test_snapshot_of_what_only_torch_has_seen(oomrec, attached):
+    """A bundle is asked for, and the snapshot is there before the exception is."""
+    said, run = attached("unseen")
+    assert said["attachment"] == "<oomrec.torch.Attachment: history, observer, workers>"
+    assert said["calls"][0] == ["history", "all", 1234] and said["calls"][-1] == ["snapshot"]
+    bundle = run.only_bundle()
+    assert said["bundle"] == str(bundle)
+    assert metadata(bundle)["context"] == (
+        "torch: 1073741824 bytes refused on device 0, 3145728 bytes free"
+    )
+    assert_has_snapshot(oomrec, bundle)
+
+
+def test_snapshot_in_the_bundle_of_the_failure(oomrec, attached):
+    _, run = attached("seen")
+    bundle = run.only_bundle()
+    assert metadata(bundle)["reason"] == "soft_limit"
+    assert_has_snapshot(oomrec, bundle)
+
+
+def test_one_snapshot_of_repeated_refusals(attached):
+    said, run = attached("twice")
+    assert said["calls"].count(["snapshot"]) == 1
+    assert len(run.bundles()) == 1
+
+
+def test_detached(attached):
+    said, run = attached("off")
+    assert said["calls"] == [["history", "all", 1234]] * 2 + [["history", None, MOST]] * 1
+    assert run.bundles() == [] and "missing" not in said["attachment"]
+
+
+MOST = (1 << 63) - 1  # sys.maxsize, the stand-in's default
+
+
+def test_no_snapshot_is_no_error(attached):
+    _, run = attached("broken")
+    assert "oomrec: no torch_snapshot.pickle: RuntimeError: no snapshot today\n" in run.stderr
+    assert [path.name for path in run.only_bundle().glob("torch_snapshot*")] == []
+
+
+CPU = """
+import oomrec.torch
+attachment = oomrec.torch.attach()
+print(attachment)
+print(attachment.history, attachment.observer, attachment.workers)
+attachment.detach()
+try:
+    oomrec.torch.attach(history=-1)
+except ValueError as error:
+    print(error)
+"""
+
+
+@pytest.mark.needs_torch
+def test_a_torch_without_devices(plain):
+    lines = plain("python3", "-c", CPU, env=PACKAGE).stdout.splitlines()
+    reason = "memory history and observer: this torch was built without CUDA and HIP"
+    assert lines == [
+        f"<oomrec.torch.Attachment: workers; missing: {reason}>",
+        "False False True",
+        "history is a number of events, at least 0, not -1",
+    ]
+
+
+WORKERS = """
+import sys, torch, oomrec, oomrec.torch
+from torch.utils.data import DataLoader, get_worker_info
+
+class Samples(list):
+    def __getitem__(self, index):
+        self.block = bytearray(b"x" * (3 << 20))
+        oomrec.dump(f"in worker {get_worker_info().id}")
+        return index
+
+if __name__ == "__main__":
+    oomrec.torch.attach(history=0)
+    loader = DataLoader(Samples([0, 1]), num_workers=2, multiprocessing_context=sys.argv[1])
+    assert sorted(each.item() for each in loader) == [0, 1]
+"""
+
+
+@pytest.mark.needs_torch
+@pytest.mark.parametrize("method", ["fork", "spawn"])
+def test_workers_of_a_data_loader_are_labelled(oomrec, preload, tmp_path, method):
+    script = tmp_path / "loads.py"
+    script.write_text(WORKERS)
+    run = preload("python3", script, method, env=PACKAGE)
+    assert run.exit_code == 0, str(run)
+    for number in range(2):
+        shown = oomrec.json("show", run.bundle_at(f"in worker {number}"))
+        block = next(row for row in shown["holders"] if row["bytes"] >= 3 << 20)
+        labels = {frame["function"] for frame in block["stack"]}
+        assert f"[DataLoader worker {number}]" in labels
+
+
+COMPILED = """
+import json
+import oomrec
+import torch
+made_before = [oomrec.context("made before")]
+
+@oomrec.context("decorated")
+def decorated(x):
+    return x + 1
+
+def labelled(x):
+    with oomrec.context("epoch"):
+        oomrec.mark("half")
+        y = x * 2
+    return decorated(y).sin()
+
+def bare(x):
+    return (x * 2 + 1).sin()
+
+found = {}
+for function in (labelled, bare):
+    torch._dynamo.reset()
+    explained = torch._dynamo.explain(function)(torch.ones(3))
+    found[function.__name__] = [explained.graph_break_count, explained.graph_count]
+torch._dynamo.reset()
+whole = torch.compile(labelled, fullgraph=True, backend="eager")
+assert torch.equal(whole(torch.ones(3)), bare(torch.ones(3)))
+with oomrec.context("outside"):
+    whole(torch.ones(3))
+    held = torch.ones(1 << 20)
+print(json.dumps(found))
+oomrec.dump("end")
+"""
+
+
+@pytest.mark.needs_torch
+def test_a_compiled_function_has_no_more_graph_breaks(oomrec, preload):
+    run = preload("python3", "-c", COMPILED, env=PACKAGE)
+    found = json.loads(run.stdout)
+    assert found["labelled"] == found["bare"] == [0, 1]
+    shown = oomrec.json("show", run.bundle_at("end"))
+    block = next(row for row in shown["holders"] if row["bytes"] == 4 << 20)
+    assert "[outside]" in {frame["function"] for frame in block["stack"]}
