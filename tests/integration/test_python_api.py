@@ -98,6 +98,38 @@ def test_without_the_library_nothing_fails(unrecorded):
     assert told["rss"] > 13 * MIB and run.stderr == "" and run.bundles() == []
 
 
+TORCH = """
+    import sys, types
+    asked = []
+    class Cuda:
+        def is_initialized(self): return True
+        def device_count(self): return 3
+        def memory_reserved(self, ordinal): return (0, 6 << 30, 2 << 30)[ordinal]
+        def memory_allocated(self, ordinal): return (0, 5 << 30, 1 << 30)[ordinal]
+        def mem_get_info(self, ordinal):
+            asked.append(ordinal)
+            if ordinal == 2 and sys.argv[1:] == ["lost"]: raise RuntimeError("device lost")
+            return 10 << 30, 24 << 30
+        def get_device_name(self, ordinal): return f"Model {ordinal}"
+    sys.modules["torch"] = types.SimpleNamespace(cuda=Cuda(), version=types.SimpleNamespace(hip=None))
+    import oomrec
+    for device in oomrec.usage().devices:
+        print(device.kind, device.ordinal, device.name, device.total >> 30, device.free >> 30, device.used >> 30)
+    print(set(asked), oomrec.usage().space("torch").live >> 30)
+"""
+
+
+def test_what_torch_says_of_its_devices_beside_the_recorder(unrecorded):
+    run = unrecorded(TORCH)
+    assert run.stdout.splitlines() == [
+        "cuda 1 Model 1 24 10 14",
+        "cuda 2 Model 2 24 10 14",
+        "{1, 2} 6",
+    ], str(run)
+    lost = unrecorded(TORCH, "lost")
+    assert lost.stdout.splitlines()[0] == "cuda 1 Model 1 24 10 14" and lost.exit_code == 0
+
+
 def test_usage_agrees_with_the_system(recorded):
     run = recorded(
         """

@@ -168,9 +168,10 @@ def _run() -> None:
 
 def _sleep(library: Library, seen: int, sleep_s: float) -> int:
     """Sleeps until the word is not `seen`, or for that long; returns the word."""
-    if library.has("wake"):
+    if library.has("wake") and library.is_active():
         return library.wait(seen, int(sleep_s * 1000) + (sleep_s > 0))
-    _changed.wait(sleep_s)
+    # There is no word to sleep on: no library, an older one, or a forked child that has no recording yet.
+    _changed.wait(min(sleep_s, TICK_S) if library.has("wake") else sleep_s)
     _changed.clear()
     return seen
 

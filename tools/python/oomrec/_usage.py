@@ -163,8 +163,8 @@ def read(library: Library) -> Usage | None:
 def set_limit(limit: int | str | None) -> None:
     """Replaces the soft limit of this process: what the recorder counts may grow to it, no further.
 
-    An allocation beyond it is refused, and Python raises MemoryError. Where allocations are not seen
-    nothing is refused; the limit then only counts for `usage` and `on_near_limit`.
+    An allocation beyond it is refused, and Python raises MemoryError. Where allocations are not seen (see
+    `is_active`) it has no effect.
 
     Args:
         limit: bytes, or a text such as "8G" or "512M" (powers of 1024); None or 0 lifts it
