@@ -92,7 +92,4 @@ struct Subject {
 };
 Subject subject_of(const session::View&, const Cause&, const Verdict&) noexcept;
 
-// Who wrote the session, the same in all bundles of one process: "8f3a…-4711-123456".
-std::string_view process_key(const session::Header&, std::span<char> buffer) noexcept;
-
 }  // namespace oomrec::bundle

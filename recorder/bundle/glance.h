@@ -47,4 +47,7 @@ bool counts_pids_alike(const session::Header&, const session::Header&) noexcept;
 // Whether the process of this header is in sight under its pid.
 bool is_in_sight(const session::Header&) noexcept;
 
+// Who wrote the session, the same in all bundles of one process: "8f3a…-4711-123456".
+std::string_view process_key(const session::Header&, std::span<char> buffer) noexcept;
+
 }  // namespace oomrec::bundle

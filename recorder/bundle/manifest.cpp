@@ -1,6 +1,7 @@
 // manifest.json: what a listing and the retention need; written last, so a bundle that has one is
 // whole.
 #include "recorder/bundle/files.h"
+#include "recorder/bundle/glance.h"
 #include "recorder/bundle/text.h"
 
 namespace oomrec::bundle {

@@ -259,6 +259,7 @@ Recovered recover(const Session& orphan, const fs::path& only_into, const Watche
                              worker ? &*worker : nullptr);
   }
   if (result.what != Recovery::left) unlink(orphan.path.c_str());
+  if (ending.killed) result.verdict = ending.verdict;
   return result;
 }
 

@@ -9,6 +9,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -47,6 +48,8 @@ struct Recovered {
   Recovery what = Recovery::left;
   std::filesystem::path bundle;
   std::string problem;  // why it was left or is not where it was wanted; may be empty
+  // Of a process that did not end by itself, whether or not it was worth a bundle.
+  std::optional<VerdictCode> verdict = {};
 };
 
 // Makes what is due of an orphan. `only_into`: leaves orphans of other dump directories alone;

@@ -3,6 +3,7 @@
 
 #include <memory>
 
+#include "recorder/limit/ceilings.h"
 #include "recorder/session/view.h"
 
 namespace oomrec::tools {
@@ -10,5 +11,8 @@ namespace oomrec::tools {
 // What it saw itself last, and over that what can be read of it here. `in_sight`: its pid means the
 // same here.
 std::unique_ptr<session::Health> present_health(const session::View& view, bool in_sight);
+
+// The cgroup that its limit is of: its own or an ancestor, where it is visible here.
+limit::CgroupPlace limiting_cgroup(const session::View& view);
 
 }  // namespace oomrec::tools

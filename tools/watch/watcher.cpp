@@ -96,8 +96,11 @@ std::vector<Session> Watcher::find() {
     watch_for_new(directory);
   std::vector<Session> sessions = sessions_of(dump_directories_);
   std::erase_if(recorded_, [&](const auto& entry) {
-    return std::none_of(sessions.begin(), sessions.end(),
-                        [&](const Session& session) { return session.path == entry.first; });
+    const bool there = std::any_of(sessions.begin(), sessions.end(), [&](const Session& session) {
+      return session.path == entry.first;
+    });
+    if (!there) tell_end(entry.first, nullptr);
+    return !there;
   });
   for (const Session& session : sessions) {
     if (recorded_.contains(session.path)) continue;
@@ -107,6 +110,8 @@ std::vector<Session> Watcher::find() {
       Recorded recorded{session, session.alive ? ProcessEnd::of(header) : ProcessEnd{}};
       if (std::filesystem::path dumps = recording.text(header.dump_directory); !dumps.empty())
         dumps_.insert(std::move(dumps));
+      for (Listener* const listener : listeners_)
+        listener->began(session, recorded.end.descriptor() >= 0);
       session.alive ? void(recorded_.emplace(session.path, std::move(recorded)))
                     : void(bury(recorded, {}));
     } catch (const Error&) {
@@ -133,6 +138,7 @@ bool Watcher::has_begun_one() const {
 void Watcher::look(unsigned again) {
   find();
   tell_company_on_gpus();
+  for (Listener* const listener : listeners_) listener->looked();
   looks_again_ = again != 0 && has_begun_one() ? again - 1 : 0;
   looks_at_ = Clock::now() + (looks_again_ != 0 ? kLookAgain : kLookForNew);
 }
@@ -140,10 +146,12 @@ void Watcher::look(unsigned again) {
 // 1 when a bundle came of it.
 unsigned Watcher::bury(Recorded& dead, std::optional<int> wait_status) {
   dead.session.alive = false;
+  Recovered recovered;
   try {
     Watched watched;
     watched.wait_status = wait_status;
-    const Recovered recovered = recover(dead.session, {}, watched);
+    recovered = recover(dead.session, {}, watched);
+    tell_end(dead.session.path, &recovered);
     if (!recovered.problem.empty()) remark(recovered.problem);
     if (recovered.what != Recovery::made && recovered.what != Recovery::completed) return 0;
     const BundleSummary bundle = summary_of(recovered.bundle);
@@ -157,6 +165,10 @@ unsigned Watcher::bury(Recorded& dead, std::optional<int> wait_status) {
     remark(error.what());
     return 0;
   }
+}
+
+void Watcher::tell_end(const std::filesystem::path& recording, const Recovered* recovered) {
+  for (Listener* const listener : listeners_) listener->ended(recording, recovered);
 }
 
 // Workers before their parents, and first of all those that died before we knew of them.
@@ -196,9 +208,13 @@ void Watcher::warn_of_pressure() {
     recording = std::move(candidate);
     health = std::move(seen);
   }
-  if (largest == nullptr ||
-      (largest->warned != Clock::time_point{} && now - largest->warned < kBetweenWarnings))
-    return;
+  if (largest == nullptr) return;
+  const auto tell_listeners = [&](const std::filesystem::path& bundle) {
+    for (Listener* const listener : listeners_)
+      listener->short_of_memory(largest->session.path, bundle);
+  };
+  if ((largest->warned != Clock::time_point{} && now - largest->warned < kBetweenWarnings))
+    return tell_listeners({});
   largest->warned = now;
   const std::string directory = recording->text(recording->header().dump_directory);
   bundle::Cause cause;
@@ -208,6 +224,7 @@ void Watcher::warn_of_pressure() {
   written.bundle.empty() ? remark(written.problem)
                          : tell_(fmt::format("process {}: {}: {}", largest->session.pid,
                                              written.summary, printable(written.bundle.string())));
+  tell_listeners(written.bundle);
 }
 
 // In the bundles that came since we watch; NVML is asked only where there is one.
@@ -231,39 +248,63 @@ std::optional<int> Watcher::wait_status(const Recorded& dead) {
                 : dead.end.wait_status();
 }
 
+// When to look though nothing has happened.
+Watcher::Clock::time_point Watcher::wakes_at() const {
+  Clock::time_point at = looks_at_;
+  const bool must_look = pressure_.descriptor() < 0 ||
+                         std::any_of(recorded_.begin(), recorded_.end(), [](const auto& entry) {
+                           return entry.second.end.descriptor() < 0;
+                         });
+  if (must_look) at = std::min(at, looks_for_death_at_);
+  for (const Attendant* const attendant : attendants_)
+    at = std::min(at, attendant->wakes_at().value_or(at));
+  return at;
+}
+
+// `ends`: what was polled of the recorded processes. Those that cannot be polled are looked at
+// twice a second, however often something else happens.
+std::vector<std::filesystem::path> Watcher::dead_of(const std::vector<pollfd>& ends) {
+  const bool looks = Clock::now() >= looks_for_death_at_;
+  if (looks) looks_for_death_at_ = Clock::now() + kLookForDeath;
+  std::vector<std::filesystem::path> dead;
+  auto state = ends.begin();
+  for (const auto& [path, recorded] : recorded_) {
+    const bool is_dead =
+        state->fd >= 0 ? state->revents != 0 : looks && !is_alive(recorded.session);
+    if (is_dead) dead.push_back(path);
+    ++state;
+  }
+  return dead;
+}
+
 // Waits for the next thing to happen and sees to it. False: we are to stop.
 bool Watcher::wait(int signals) {
   std::vector<pollfd> polled = {{signals, POLLIN, 0},
                                 {changes_, POLLIN, 0},
                                 {pressure_.descriptor(), pressure_.events(), 0},
                                 {exits_ ? exits_->descriptor() : -1, POLLIN, 0}};
-  const std::size_t others = polled.size();
-  bool must_look = pressure_.descriptor() < 0;
-  std::vector<std::filesystem::path> paths;
-  for (const auto& [path, recorded] : recorded_) {
-    paths.push_back(path);
+  const auto ends_from = static_cast<std::ptrdiff_t>(polled.size());
+  for (const auto& [path, recorded] : recorded_)
     polled.push_back({recorded.end.descriptor(), POLLIN, 0});
-    must_look = must_look || recorded.end.descriptor() < 0;
+  std::vector<std::size_t> begins = {polled.size()};  // of each attendant's own
+  for (const Attendant* const attendant : attendants_) {
+    attendant->add_polled(polled);
+    begins.push_back(polled.size());
   }
-  const auto until_look =
-      std::max(0ms, std::chrono::ceil<std::chrono::milliseconds>(looks_at_ - Clock::now()));
-  const auto timeout = must_look ? std::min(kLookForDeath, until_look) : until_look;
+  const auto timeout =
+      std::max(0ms, std::chrono::ceil<std::chrono::milliseconds>(wakes_at() - Clock::now()));
   poll(polled.data(), polled.size(), static_cast<int>(timeout.count()));
   if (polled[0].revents != 0) return false;
   if (polled[3].revents != 0) exits_->take();
 
-  std::vector<std::filesystem::path> dead;
-  for (std::size_t i = 0; i < paths.size(); ++i) {
-    const pollfd& state = polled[others + i];
-    const bool is_dead =
-        state.fd >= 0 ? state.revents != 0 : !is_alive(recorded_.at(paths[i]).session);
-    if (is_dead) dead.push_back(paths[i]);
-  }
+  const bool looks_at_pressure = Clock::now() >= looks_for_death_at_;
+  const auto dead = dead_of(
+      {polled.begin() + ends_from, polled.begin() + static_cast<std::ptrdiff_t>(begins.front())});
   if (!dead.empty()) bury_all(dead);
   if (polled[2].revents != 0) {
     pressure_.take();
     warn_of_pressure();
-  } else if (pressure_.descriptor() < 0 && pressure_.is_high()) {
+  } else if (pressure_.descriptor() < 0 && looks_at_pressure && pressure_.is_high()) {
     warn_of_pressure();
   }
   if (polled[1].revents != 0 && take_changes()) {
@@ -273,6 +314,8 @@ bool Watcher::wait(int signals) {
   } else if (Clock::now() >= looks_at_) {
     look(looks_again_);
   }
+  for (std::size_t i = 0; i < attendants_.size(); ++i)
+    attendants_[i]->attend(std::span{polled}.subspan(begins[i], begins[i + 1] - begins[i]));
   return true;
 }
 

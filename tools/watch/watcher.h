@@ -6,6 +6,8 @@
 // processes of other pid namespaces, and pressure where the kernel has no triggers.
 #pragma once
 
+#include <poll.h>
+
 #include <chrono>
 #include <filesystem>
 #include <functional>
@@ -16,7 +18,9 @@
 #include <vector>
 
 #include "tools/bundles/orphans.h"
+#include "tools/watch/attendant.h"
 #include "tools/watch/exit_events.h"
+#include "tools/watch/listener.h"
 #include "tools/watch/pressure_trigger.h"
 #include "tools/watch/process_end.h"
 
@@ -32,6 +36,10 @@ class Watcher {
   ~Watcher();
   Watcher(const Watcher&) = delete;
   Watcher& operator=(const Watcher&) = delete;
+
+  // Who is told what happens, and who waits along. Both must outlive the watcher; before run().
+  void tell_also(Listener& listener) { listeners_.push_back(&listener); }
+  void attend_also(Attendant& attendant) { attendants_.push_back(&attendant); }
 
   // What is dead becomes a bundle; how many there were.
   unsigned look_once();
@@ -52,10 +60,13 @@ class Watcher {
   bool has_begun_one() const;
   void look(unsigned again);
   unsigned bury(Recorded& dead, std::optional<int> wait_status);
+  void tell_end(const std::filesystem::path& recording, const Recovered* recovered);
   void bury_all(const std::vector<std::filesystem::path>& dead);
   void warn_of_pressure();
   void tell_company_on_gpus() const;
   bool wait(int signals);
+  Clock::time_point wakes_at() const;
+  std::vector<std::filesystem::path> dead_of(const std::vector<pollfd>& ends);
   bool awaits(pid_t process) const;
   std::optional<int> wait_status(const Recorded& dead);
 
@@ -63,12 +74,15 @@ class Watcher {
   const std::function<void(const std::string&)> tell_;
   const std::string on_oom_exec_;
   const std::uint64_t began_ns_;  // since 1970
+  std::vector<Listener*> listeners_;
+  std::vector<Attendant*> attendants_;
   PressureTrigger pressure_;
   std::optional<ExitEvents> exits_;  // where pidfds do not tell how a process ended
   std::map<std::filesystem::path, Recorded> recorded_;
   std::set<std::filesystem::path> dumps_;         // where bundles are put
   Clock::time_point looked_for_largest_{};        // never: the epoch
   Clock::time_point looks_at_{};                  // for recordings that nothing told of
+  Clock::time_point looks_for_death_at_{};        // of those that cannot be polled
   unsigned looks_again_ = 0;                      // soon, for one that has just begun
   int changes_ = -1;                              // inotify on the directories of recordings
   std::map<int, std::set<std::string>> awaited_;  // names in a watched directory; "": all of them

@@ -1,0 +1,57 @@
+// Alerts about what the watcher sees: which troubles there are, by the rules, and to whom they are
+// brought.
+//
+// Deaths and pressure are told by the watcher. How near processes are to their limits nobody tells:
+// once a second each is looked at.
+#pragma once
+
+#include <chrono>
+#include <filesystem>
+#include <functional>
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "tools/alerts/deliveries.h"
+#include "tools/alerts/pace.h"
+#include "tools/metrics/census.h"
+
+namespace oomrec::tools {
+
+class Alerts : public Listener, public Attendant {
+ public:
+  // Is told of what happens after the census. `least_headroom`: part 0…1 of a limit, or of a GPU's
+  // memory, below which it is near.
+  Alerts(Census& census, std::vector<Courier> couriers, double least_headroom);
+
+  Deliveries& deliveries() { return deliveries_; }
+
+  void on_death(const Death& death);
+
+  void began(const Session&, bool) override {}
+  void ended(const std::filesystem::path& recording, const Recovered*) override;
+  void short_of_memory(const std::filesystem::path& recording,
+                       const std::filesystem::path& bundle) override;
+  void looked() override {}
+  std::optional<Clock::time_point> wakes_at() const override;
+  void attend(std::span<const pollfd>) override;
+
+ private:
+  void look_at_limit(const Subject& subject);
+  void look_at_devices();
+  void look_at_failures(const Subject& subject);
+  void send(const Alert& alert);
+
+  Census& census_;
+  const std::vector<Courier> couriers_;
+  const double least_headroom_;
+  const std::uint64_t began_ns_;  // since 1970
+  Deliveries deliveries_;
+  Pace pace_;
+  Hysteresis hysteresis_;
+  std::map<std::filesystem::path, std::uint64_t> failures_;  // told, by recording
+  Clock::time_point looks_at_{};
+};
+
+}  // namespace oomrec::tools

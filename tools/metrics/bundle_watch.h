@@ -1,0 +1,36 @@
+// Which bundles have come since we watch.
+//
+// A directory is listed again at each look; of what is new only manifest and outcome are read. What
+// was written before the watch began is not news, whenever its directory is first looked at.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "recorder/vocabulary.h"
+
+namespace oomrec::tools {
+
+struct NewBundle {
+  std::filesystem::path path;
+  Trigger trigger = Trigger::none;
+  std::string process;  // as manifests name it: process_key()
+  std::string program;
+};
+
+class BundleWatch {
+ public:
+  BundleWatch();
+
+  std::vector<NewBundle> look(const std::set<std::filesystem::path>& directories);
+
+ private:
+  const std::uint64_t began_s_;                                   // since 1970
+  std::map<std::filesystem::path, std::set<std::string>> known_;  // names, by directory
+};
+
+}  // namespace oomrec::tools

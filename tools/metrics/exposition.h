@@ -1,0 +1,21 @@
+// Prometheus' text format, version 0.0.4: what a scrape gets.
+#pragma once
+
+#include <map>
+#include <string>
+#include <string_view>
+
+#include "tools/metrics/census.h"
+
+namespace oomrec::tools {
+
+inline constexpr std::string_view kExpositionType = "text/plain; version=0.0.4; charset=utf-8";
+
+// A label's value: \, " and line breaks are escaped; other control characters and what is no UTF-8
+// are replaced.
+std::string escaped_label(std::string_view value);
+
+// All families, each with its HELP and TYPE, also those that have no sample yet.
+std::string exposition(const std::map<Row, RowFigures>& rows);
+
+}  // namespace oomrec::tools

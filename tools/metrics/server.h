@@ -1,0 +1,55 @@
+// Serves the metrics, in the watcher's own poll: no client, however slow or hostile, can keep it.
+//
+// Sockets never block; a connection has ten seconds in all, and there are at most 32: who comes
+// then takes the place of the oldest. A page is made at most four times a second.
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "tools/metrics/endpoint.h"
+#include "tools/metrics/http.h"
+#include "tools/watch/attendant.h"
+
+namespace oomrec::tools {
+
+class MetricsServer : public Attendant {
+ public:
+  // `page`: what is there to be scraped now.
+  MetricsServer(Listening listening, std::function<Page()> page);
+  ~MetricsServer() override;
+
+  void add_polled(std::vector<pollfd>&) const override;
+  std::optional<Clock::time_point> wakes_at() const override;
+  void attend(std::span<const pollfd>) override;
+
+ private:
+  struct Connection {
+    int descriptor;
+    Clock::time_point ends;
+    std::string received = {};
+    std::optional<Answer> answer = {};  // once the request is whole
+    std::size_t sent = 0;               // of the answer
+    std::size_t ignored = 0;            // bytes that came after the request
+    bool has_ended = false;             // the client sends no more
+    bool done = false;
+    bool is_sending() const;
+  };
+  void accept_all(int socket);
+  void attend_to(Connection& connection);
+  void receive(Connection& connection);
+  void send_more(Connection& connection);
+  Page fresh_page();
+
+  const Listening listening_;
+  const std::function<Page()> page_;
+  std::vector<Connection> connections_;  // the oldest first
+  Page made_;
+  Clock::time_point made_at_{};
+  std::optional<Clock::time_point> listens_again_{};  // there were no descriptors left
+};
+
+}  // namespace oomrec::tools
