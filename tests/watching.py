@@ -27,9 +27,9 @@ def wait_for(found, within_s=10.0):
 class Watch:
     """A running `oomrec watch`, which has begun to watch."""
 
-    def __init__(self, oomrec, **env):
+    def __init__(self, oomrec, *words, **env):
         self._oomrec = oomrec
-        self.process = oomrec.start("watch", env=env)
+        self.process = oomrec.start("watch", *words, env=env)
         wait_for(self.is_blocking_signals)
 
     def is_blocking_signals(self):
@@ -47,6 +47,12 @@ class Watch:
     def cpu_s(self) -> float:
         fields = Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(")")[2].split()
         return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+    def is_sleeping(self) -> bool:
+        """It has used no CPU time for a while: it has found all that there was."""
+        before = self.cpu_s()
+        time.sleep(0.3)
+        return self.cpu_s() == before
 
     def stop(self):
         self.process.terminate()

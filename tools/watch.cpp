@@ -73,16 +73,17 @@ std::vector<Courier> couriers_for(const Wishes& wishes) {
 class Company {
  public:
   Company(const Wishes& wishes, Watcher& watcher) : census_(dump_directories()) {
-    const auto page = [this] {
+    const auto page_since = [this](std::optional<Watcher::Clock::time_point> last_scrape) {
       census_.look();
-      return std::make_shared<const std::string>(exposition(census_.rows()));
+      return std::make_shared<const std::string>(exposition(census_.rows(), last_scrape));
     };
+    const auto page = [page_since] { return page_since({}); };
     watcher.tell_also(census_);
     watcher.attend_also(census_);
     if (!wishes.metrics.empty()) {
       Listening listening = listen_at(endpoint_in(wishes.metrics));
       tell(fmt::format("metrics: {}", listening.url));
-      watcher.attend_also(server_.emplace(std::move(listening), page));
+      watcher.attend_also(server_.emplace(std::move(listening), page_since));
     }
     if (!wishes.textfile.empty()) {
       watcher.attend_also(textfile_.emplace(wishes.textfile, page));

@@ -180,6 +180,14 @@ std::vector<HolderFigures> Recording::holders() const {
   return rows;
 }
 
+std::uint64_t Recording::event_count() const {
+  std::uint64_t events = 0;
+  session::Lane lane{};
+  for (std::uint64_t i = 1; i < view_.count(TableId::lanes); ++i)
+    if (view_.read(TableId::lanes, i, lane)) events += lane.ring_next - lane.stamps;
+  return events;
+}
+
 std::vector<std::string> Recording::arguments() const {
   std::vector<std::string> words;
   std::string_view line = view_.string(header().command_line);

@@ -64,6 +64,7 @@ class Recording {
   // Header::command_line, taken apart.
   std::vector<std::string> arguments() const;
   std::string text(session::StringId id) const { return std::string{view_.string(id)}; }
+  std::uint64_t event_count() const;  // recorded with their stack, also those no longer kept
   Mode mode_now() const;
   bool estimated() const { return mode_now() == Mode::sampled; }
 

@@ -18,7 +18,7 @@ namespace oomrec::tools {
 namespace {
 
 constexpr std::uint64_t kMostBytes = session::kMaxSegments * session::kSegmentBytes;
-constexpr std::size_t kMostMappings = 512;  // at a time: a list of processes has one of each
+constexpr std::size_t kMostMappings = 4096;  // at a time: a list of processes has one of each
 
 // What the handler of SIGBUS looks at: no lock, no memory.
 struct Range {

@@ -13,6 +13,11 @@ namespace {
 
 constexpr std::uint64_t kNsPerSecond = 1'000'000'000;
 
+std::string rank_in(const Json& manifest) {
+  const auto rank = number_of(manifest, "rank");
+  return rank ? std::to_string(*rank) : std::string{};
+}
+
 }  // namespace
 
 BundleWatch::BundleWatch() : began_s_(realtime_now_ns() / kNsPerSecond) {}
@@ -33,7 +38,7 @@ std::vector<NewBundle> BundleWatch::look(const std::set<fs::path>& directories) 
         if (time_of_text(*created) / kNsPerSecond >= began_s_) {
           found.push_back({at->path(), trigger_in(manifest).value_or(Trigger::none),
                            text_of(manifest, "process").value_or(""),
-                           text_of(manifest, "program").value_or("")});
+                           text_of(manifest, "program").value_or(""), rank_in(manifest)});
         }
       }
       present.insert(std::move(name));

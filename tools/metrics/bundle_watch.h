@@ -20,6 +20,7 @@ struct NewBundle {
   Trigger trigger = Trigger::none;
   std::string process;  // as manifests name it: process_key()
   std::string program;
+  std::string rank;  // empty: it has none
 };
 
 class BundleWatch {

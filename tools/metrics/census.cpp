@@ -40,8 +40,9 @@ void Census::began(const Session& session, bool in_sight) {
   auto subject = Subject::of(session.path, in_sight);
   if (subject == nullptr) return;
   const Row row = row_for(*subject);
-  programs_.insert(program_of(row));
-  members_.emplace(session.path, Member{std::move(subject), row});
+  const auto now = Clock::now();
+  programs_.emplace(program_of(row), now);
+  members_.emplace(session.path, Member{std::move(subject), row, now});
   if (tells_change_) tells_change_();
 }
 
@@ -75,7 +76,7 @@ bool Census::take_new_bundles() {
     if (writer != nullptr) {
       writer->subject->counts().bundles[trigger] += 1;
       writer->last_bundle = bundle.path;
-    } else if (const Row program{bundle.program, ""}; programs_.contains(program)) {
+    } else if (const Row program{bundle.program, bundle.rank}; programs_.contains(program)) {
       retired_[program].bundles[trigger] += 1;  // its process was gone before it was seen
     }
   }
@@ -189,7 +190,7 @@ void Census::forget() {
 
 std::map<Row, RowFigures> Census::rows() const {
   std::map<Row, RowFigures> rows;
-  for (const Row& program : programs_) rows[program];
+  for (const auto& [program, born] : programs_) rows[program].born = born;
   for (const auto& [program, counts] : retired_) rows[program].counts += counts;
   std::map<Row, const Member*> last_dead;
   for (const auto& [path, member] : members_) {
@@ -199,6 +200,8 @@ std::map<Row, RowFigures> Census::rows() const {
     for (const Row& row : of) {
       RowFigures& figures = rows[row];
       figures.counts += member.subject->counts();
+      if (row.pid && (figures.born == Clock::time_point{} || member.born < figures.born))
+        figures.born = member.born;
       for (std::size_t vendor = 0; vendor < session::kVendors; ++vendor)
         figures.reached[vendor] = figures.reached[vendor] ||
                                   member.subject->has_reached(static_cast<session::Vendor>(vendor));

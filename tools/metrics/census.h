@@ -12,7 +12,6 @@
 #include <functional>
 #include <map>
 #include <memory>
-#include <set>
 #include <string>
 #include <vector>
 
@@ -36,6 +35,7 @@ struct RowFigures {
   Counts counts;
   std::uint64_t living = 0;
   bool reached[session::kVendors] = {};
+  Attendant::Clock::time_point born{};  // when it was first seen
 };
 
 // A process that is no more.
@@ -80,6 +80,7 @@ class Census : public Listener, public Attendant {
   struct Member {
     std::unique_ptr<Subject> subject;
     Row row;  // with or without a pid
+    Clock::time_point born;
     std::filesystem::path last_bundle = {};
     std::optional<VerdictCode> own_verdict = {};               // of a death without a bundle
     std::optional<Clock::time_point> died = {}, settles = {};  // settles: by then it is known how
@@ -96,9 +97,9 @@ class Census : public Listener, public Attendant {
 
   const std::vector<std::filesystem::path> dump_directories_;
   BundleWatch bundles_;
-  Members members_;                // by the recording
-  std::map<Row, Counts> retired_;  // by program and rank
-  std::set<Row> programs_;         // that were ever seen: they stay
+  Members members_;                            // by the recording
+  std::map<Row, Counts> retired_;              // by program and rank
+  std::map<Row, Clock::time_point> programs_;  // that were ever seen, and when: they stay
   std::function<void(const Death&)> tells_death_;
   std::function<void()> tells_change_;
 };

@@ -146,7 +146,10 @@ std::string escaped_label(std::string_view value) {
   return escaped;
 }
 
-std::string exposition(const std::map<Row, RowFigures>& rows) {
+std::string exposition(std::map<Row, RowFigures> rows,
+                       std::optional<Attendant::Clock::time_point> last_scrape) {
+  for (auto& [row, figures] : rows)
+    if (last_scrape && figures.born >= *last_scrape) figures.counts = {};
   Drivers drivers;
   see_drivers(rows, drivers.are_here);
   std::vector<std::string> bases;

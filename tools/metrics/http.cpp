@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cctype>
 
 #include "tools/metrics/exposition.h"
 
@@ -55,6 +56,15 @@ Answer problem(std::string_view status, std::string_view more = {}, bool with_bo
   return answer(status, kPlain, page_of(fmt::format("{}\n", status)), with_body, more);
 }
 
+// It says so in a header of its own.
+bool is_prometheus(std::string_view received) {
+  constexpr std::string_view kHeader = "\nx-prometheus-scrape-timeout-seconds:";
+  std::string lower{received};
+  std::transform(lower.begin(), lower.end(), lower.begin(),
+                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  return lower.find(kHeader) != lower.npos;
+}
+
 }  // namespace
 
 bool is_whole_request(std::string_view received) {
@@ -62,14 +72,15 @@ bool is_whole_request(std::string_view received) {
          received.size() > kMostRequestBytes;
 }
 
-Answer answer_to(std::string_view received, const std::function<Page()>& metrics) {
+Answer answer_to(std::string_view received, const std::function<Page(bool)>& metrics) {
   if (received.size() > kMostRequestBytes) return problem("431 Request Header Fields Too Large");
   const Asked asked = asked_by(received);
   if (asked.method.empty()) return problem("400 Bad Request");
   const bool is_get = asked.method == "GET";
   if (!is_get && asked.method != "HEAD")
     return problem("405 Method Not Allowed", "Allow: GET, HEAD\r\n");
-  if (asked.path == "/metrics") return answer("200 OK", kExpositionType, metrics(), is_get);
+  if (asked.path == "/metrics")
+    return answer("200 OK", kExpositionType, metrics(is_prometheus(received)), is_get);
   if (asked.path == "/") return answer("200 OK", kHtml, page_of(kStartPage), is_get);
   return problem("404 Not Found", {}, is_get);
 }

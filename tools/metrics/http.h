@@ -22,7 +22,8 @@ struct Answer {
   Page body;  // null: none, as to HEAD
 };
 
-// The answer to `received`, a whole request. `metrics` is made only when it is asked for.
-Answer answer_to(std::string_view received, const std::function<Page()>& metrics);
+// The answer to `received`, a whole request. `metrics` is made only when it is asked for;
+// `by_prometheus`: who asks goes on asking, and compares.
+Answer answer_to(std::string_view received, const std::function<Page(bool by_prometheus)>& metrics);
 
 }  // namespace oomrec::tools

@@ -1,10 +1,12 @@
 #include "tools/metrics/server.h"
 
+#include <netdb.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
+#include <utility>
 
 namespace oomrec::tools {
 namespace {
@@ -14,10 +16,18 @@ using namespace std::chrono_literals;
 constexpr std::size_t kMostConnections = 32;
 constexpr auto kLongest = 10s;  // of a connection
 constexpr auto kFresh = 250ms;  // a page is served again for so long
+constexpr std::size_t kMostScrapers = 16;
 constexpr auto kUntilDescriptors = 1s;
 constexpr std::size_t kPieceBytes = 16 * 1024;
 constexpr std::size_t kMostIgnored = 1024 * 1024;
 constexpr std::size_t kMostPieces = 8;  // at a time, of one client: then it is another's turn
+
+std::string address_of(const sockaddr_storage& peer, socklen_t bytes) {
+  char host[NI_MAXHOST] = "";
+  getnameinfo(reinterpret_cast<const sockaddr*>(&peer), bytes, host, sizeof host, nullptr, 0,
+              NI_NUMERICHOST);
+  return host;
+}
 
 bool is_to_wait() { return errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR; }
 
@@ -28,7 +38,7 @@ bool MetricsServer::Connection::is_sending() const {
   return sent < answer->head.size() + (answer->body != nullptr ? answer->body->size() : 0);
 }
 
-MetricsServer::MetricsServer(Listening listening, std::function<Page()> page)
+MetricsServer::MetricsServer(Listening listening, MakePage page)
     : listening_(std::move(listening)), page_(std::move(page)) {}
 
 MetricsServer::~MetricsServer() {
@@ -68,7 +78,10 @@ void MetricsServer::attend(std::span<const pollfd> polled) {
 
 void MetricsServer::accept_all(int socket) {
   for (std::size_t i = 0; i < kMostConnections; ++i) {  // more wait for the next turn
-    const int descriptor = accept4(socket, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK);
+    sockaddr_storage peer{};
+    socklen_t bytes = sizeof peer;
+    const int descriptor =
+        accept4(socket, reinterpret_cast<sockaddr*>(&peer), &bytes, SOCK_CLOEXEC | SOCK_NONBLOCK);
     if (descriptor < 0) {
       if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM)
         listens_again_ = Clock::now() + kUntilDescriptors;
@@ -78,7 +91,7 @@ void MetricsServer::accept_all(int socket) {
       close(connections_.front().descriptor);
       connections_.erase(connections_.begin());
     }
-    connections_.push_back({descriptor, Clock::now() + kLongest});
+    connections_.push_back({descriptor, address_of(peer, bytes), Clock::now() + kLongest});
     attend_to(connections_.back());  // most have sent their request already
   }
 }
@@ -86,7 +99,9 @@ void MetricsServer::accept_all(int socket) {
 void MetricsServer::attend_to(Connection& connection) {
   receive(connection);
   if (!connection.answer && is_whole_request(connection.received)) {
-    connection.answer = answer_to(connection.received, [this] { return fresh_page(); });
+    connection.answer = answer_to(connection.received, [&](bool by_prometheus) {
+      return by_prometheus ? page_for_prometheus(connection.peer) : fresh_page();
+    });
     connection.received = {};
   }
   if (!connection.done) send_more(connection);
@@ -132,10 +147,27 @@ void MetricsServer::send_more(Connection& connection) {
 
 Page MetricsServer::fresh_page() {
   if (made_ == nullptr || Clock::now() - made_at_ >= kFresh) {
-    made_ = page_();
+    made_ = page_({});
     made_at_ = Clock::now();
   }
   return made_;
+}
+
+// Who comes for the first time is shown what there is: for all that is known, it is old.
+Page MetricsServer::page_for_prometheus(const std::string& peer) {
+  const auto now = Clock::now();
+  const auto known = scrapers_.find(peer);
+  if (known == scrapers_.end()) {
+    if (scrapers_.size() == kMostScrapers) {
+      scrapers_.erase(
+          std::min_element(scrapers_.begin(), scrapers_.end(),
+                           [](const auto& a, const auto& b) { return a.second < b.second; }));
+    }
+    scrapers_.emplace(peer, now);
+    return fresh_page();
+  }
+  if (now - known->second < kFresh) return fresh_page();  // nobody scrapes so often
+  return page_(std::exchange(known->second, now));
 }
 
 }  // namespace oomrec::tools

@@ -1,11 +1,13 @@
 // Serves the metrics, in the watcher's own poll: no client, however slow or hostile, can keep it.
 //
 // Sockets never block; a connection has ten seconds in all, and there are at most 32: who comes
-// then takes the place of the oldest. A page is made at most four times a second.
+// then takes the place of the oldest. A page is made at most four times a second, but that each
+// Prometheus gets its own: a series that is new to it is to begin at 0.
 #pragma once
 
 #include <chrono>
 #include <functional>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -18,8 +20,10 @@ namespace oomrec::tools {
 
 class MetricsServer : public Attendant {
  public:
-  // `page`: what is there to be scraped now.
-  MetricsServer(Listening listening, std::function<Page()> page);
+  // What is there to be scraped now, by somebody who did it last at that time.
+  using MakePage = std::function<Page(std::optional<Clock::time_point> last_scrape)>;
+
+  MetricsServer(Listening listening, MakePage page);
   ~MetricsServer() override;
 
   void add_polled(std::vector<pollfd>&) const override;
@@ -29,6 +33,7 @@ class MetricsServer : public Attendant {
  private:
   struct Connection {
     int descriptor;
+    std::string peer;  // its address, without the port
     Clock::time_point ends;
     std::string received = {};
     std::optional<Answer> answer = {};  // once the request is whole
@@ -43,10 +48,12 @@ class MetricsServer : public Attendant {
   void receive(Connection& connection);
   void send_more(Connection& connection);
   Page fresh_page();
+  Page page_for_prometheus(const std::string& peer);
 
   const Listening listening_;
-  const std::function<Page()> page_;
-  std::vector<Connection> connections_;  // the oldest first
+  const MakePage page_;
+  std::vector<Connection> connections_;                // the oldest first
+  std::map<std::string, Clock::time_point> scrapers_;  // by address: when they were here last
   Page made_;
   Clock::time_point made_at_{};
   std::optional<Clock::time_point> listens_again_{};  // there were no descriptors left

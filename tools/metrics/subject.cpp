@@ -25,14 +25,6 @@ constexpr unsigned kLooksToWait = 3;
 
 std::string base_name(const std::string& path) { return path.substr(path.rfind('/') + 1); }
 
-std::uint64_t events_of(const session::View& view) {
-  std::uint64_t events = 0;
-  session::Lane lane{};
-  for (std::uint64_t i = 1; i < view.count(TableId::lanes); ++i)
-    if (view.read(TableId::lanes, i, lane)) events += lane.ring_next - lane.stamps;
-  return events;
-}
-
 Gauges::Nearest headroom_of(const limit::Nearness& nearness) {
   const std::uint64_t used = std::min(nearness.sum_bytes(), nearness.limit_bytes);
   return {nearness.kind, nearness.limit_bytes, nearness.limit_bytes - used};
@@ -59,6 +51,7 @@ Subject::Subject(const std::filesystem::path& path, std::unique_ptr<Recording> r
   command_line_ = fmt::format("{}", fmt::join(recording_->arguments(), " "));
   dump_directory_ = recording_->text(header.dump_directory);
   pid_ = header.pid;
+  if (header.rank.known != 0) rank_ = std::to_string(header.rank.rank);
   start_ns_ = header.start_realtime_ns;
   char key[96];
   process_key_ = bundle::process_key(header, key);
@@ -73,7 +66,7 @@ void Subject::look() {
   look_at_devices();
   count_failures();
   bundles_written_ = header.bundles_written;
-  counts_.events = std::max(counts_.events, events_of(view));
+  counts_.events = std::max(counts_.events, recording_->event_count());
   counts_.dropped_events = std::max<std::uint64_t>(counts_.dropped_events, header.dropped_events);
 }
 

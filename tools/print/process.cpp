@@ -37,15 +37,6 @@ std::string oomrec_version(const session::Header& header) {
   return {header.oomrec_version, strnlen(header.oomrec_version, sizeof header.oomrec_version)};
 }
 
-std::uint64_t events_of(const session::View& view) {
-  std::uint64_t events = 0;
-  session::Lane lane{};
-  for (std::uint64_t i = 1; i < view.count(TableId::lanes); ++i) {
-    if (view.read(TableId::lanes, i, lane)) events += lane.ring_next - lane.stamps;
-  }
-  return events;
-}
-
 }  // namespace
 
 std::string created_at(const Source& source) {
@@ -96,7 +87,7 @@ Json recording_json(const Source& source) {
       {"format", recording.view().format()},
       {"mode", name_of(recording.mode_now())},
       {"interval_bytes", header.interval_bytes},
-      {"events", events_of(recording.view())},
+      {"events", recording.event_count()},
       {"dropped_events", header.dropped_events.load()},
       {"truncated_stacks", header.truncated_stacks.load()},
       {"stacks", holders == 0 ? 0 : holders - 1},

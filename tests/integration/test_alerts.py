@@ -1,0 +1,262 @@
+"""`oomrec watch --alert-exec` and `--alert-webhook`: who is told, of what, and how often."""
+
+import http.server
+import json
+import os
+import subprocess
+import threading
+import time
+from pathlib import Path
+
+import pytest
+import schemas
+from watching import Watch, wait_for
+
+MIB = 2**20
+QUIET = {"MEMORY_PRESSURE_WATCH": "/dev/null"}
+# Holds as many MiB as each line says.
+HOLDER = """
+import sys
+held = bytearray()
+print("ready", flush=True)
+for line in sys.stdin:
+    held = None
+    held = bytearray(int(line) << 20)
+    print("did", flush=True)
+"""
+
+
+class Alerted:
+    """A watch whose alerts are lines of a file."""
+
+    def __init__(self, oomrec, directory: Path, *words, **env):
+        self.file = directory / "alerts.jsonl"
+        self.watch = Watch(
+            oomrec, "--alert-exec", f"cat >> {self.file}", *words, **{**QUIET, **env}
+        )
+
+    def all(self, rule: str | None = None) -> list[dict]:
+        lines = self.file.read_text().splitlines() if self.file.exists() else []
+        alerts = [json.loads(line) for line in lines]
+        for alert in alerts:
+            schemas.check("alert", alert)
+        return [alert for alert in alerts if rule in (None, alert["rule"])]
+
+    def first(self, rule: str) -> dict:
+        return wait_for(lambda: self.all(rule))[0]
+
+
+@pytest.fixture
+def alerted(oomrec, tmp_path):
+    return lambda *words, **env: Alerted(oomrec, tmp_path, *words, **env)
+
+
+@pytest.fixture
+def holder(preload):
+    """hold(190) makes the process hold so many MiB, of 200."""
+    process = preload.start(
+        "python3", "-c", HOLDER, stdin=subprocess.PIPE, env={"OOMREC_LIMIT": "200M"}
+    )
+    assert process.stdout.readline() == b"ready\n"
+
+    def hold(mib: int) -> subprocess.Popen:
+        process.stdin.write(f"{mib}\n".encode())
+        process.stdin.flush()
+        assert process.stdout.readline() == b"did\n"
+        return process
+
+    return hold
+
+
+def children(pid: int) -> list[int]:
+    return [
+        int(child)
+        for task in Path(f"/proc/{pid}/task").iterdir()
+        for child in (task / "children").read_text().split()
+    ]
+
+
+def test_a_limit_that_is_near_is_told_once(alerted, holder):
+    watching = alerted()
+    holder(100)
+    time.sleep(1.5)
+    assert watching.all() == []
+    process = holder(185)
+    alert = watching.first("near_limit")
+    assert alert["pid"] == process.pid and alert["bundle"] is None
+    assert alert["figures"]["kind"] == "soft"
+    assert alert["figures"]["limit_bytes"] == 200 * MIB
+    assert 0 < alert["figures"]["headroom_bytes"] < 15 * MIB
+    assert f"pid {process.pid}" in alert["text"] and "python3 -c" in alert["command_line"]
+    for mib in (178, 185, 179, 186):  # hovers around 10 %
+        holder(mib)
+        time.sleep(1.1)
+    assert len(watching.all()) == 1
+    wait_for(lambda: children(watching.watch.process.pid) == [])  # nor are there zombies
+
+
+def test_how_near_is_near_can_be_said(alerted, holder):
+    watching = alerted("--alert-percent", "60")
+    holder(100)
+    assert watching.first("near_limit")["figures"]["headroom_bytes"] > 80 * MIB
+
+
+def test_a_refusal_and_a_death_are_told(alerted, preload, victim):
+    watching = alerted()
+    process = preload.start(
+        victim("dies"), "exits", env={"RANK": 3, "WORLD_SIZE": 4, "LOCAL_RANK": 3}
+    )
+    process.wait()
+    failure, death = watching.first("failure"), watching.first("death")
+    assert failure["figures"] == {"failures": 4, "failures_total": 4}
+    assert failure["rank"] == death["rank"] == 3
+    bundle = Path(death["bundle"])
+    told = json.loads((bundle / "metadata.json").read_text())
+    assert death["figures"]["verdict"] == told["verdict"]["code"]
+    assert death["pid"] == process.pid and death["program"] == "dies"
+
+
+def test_a_rule_alerts_at_most_once_a_minute(alerted, preload, victim):
+    watching = alerted()
+    for _ in range(4):
+        assert preload(victim("dies"), "exits").exit_code == 3
+    watching.first("death")
+    time.sleep(2)
+    assert [alert["rule"] for alert in watching.all()].count("death") == 1
+    assert len(watching.all()) <= 2
+
+
+def test_an_end_for_another_reason_is_no_alert(alerted, preload, victim):
+    watching = alerted()
+    assert preload("sh", "-c", "exit 3").exit_code == 3
+    process = preload.start("sleep", "100")
+    time.sleep(0.5)
+    process.kill()
+    process.wait()
+    time.sleep(1.5)
+    assert watching.all() == []
+
+
+def test_pressure_is_told(alerted, preload, victim, tmp_path):
+    trigger = tmp_path / "trigger"
+    os.mkfifo(trigger)
+    large = preload.start(victim("dies"), "never", stdin=subprocess.PIPE)
+    assert large.stdout.readline() == b"ready\n"
+    watching = alerted(MEMORY_PRESSURE_WATCH=trigger)
+    wait_for(lambda: watching.watch.sees(large.pid))
+    with trigger.open("w") as fifo:
+        fifo.write("x")
+    alert = watching.first("pressure")
+    assert alert["pid"] == large.pid and alert["figures"]["rss_bytes"] >= 20 * MIB
+    assert (Path(alert["bundle"]) / "manifest.json").exists()
+
+
+def test_commands_get_the_alert_and_nothing_of_ours(oomrec, preload, victim, tmp_path):
+    """Signals are not blocked, and no descriptor of ours is open."""
+    told = tmp_path / "told"
+    command = (
+        f"(ls /proc/self/fd; grep SigBlk /proc/self/status; cat) > {told}.new; mv {told}.new {told}"
+    )
+    Watch(oomrec, "--alert-exec", command, **QUIET)
+    preload(victim("dies"), "exits")
+    *descriptors, blocked, alert = wait_for(lambda: told.exists() and told.read_text()).split("\n")[
+        :-1
+    ]
+    assert set(descriptors) <= {"0", "1", "2", "3"}  # 3: that of ls itself
+    assert int(blocked.split()[1], 16) == 0
+    schemas.check("alert", json.loads(alert))
+
+
+def test_a_command_that_fails_is_said(oomrec, preload, victim):
+    watching = Watch(oomrec, "--alert-exec", "exit 7", **QUIET)
+    preload(victim("dies"), "exits")
+    time.sleep(2)
+    run = watching.stop()
+    assert "--alert-exec: exit code 7" in run.stderr, str(run)
+
+
+class Receiver(http.server.BaseHTTPRequestHandler):
+    """Takes what is posted; answers as its path says."""
+
+    def do_POST(self):
+        body = self.rfile.read(int(self.headers["Content-Length"]))
+        self.server.posted.append((self.path, dict(self.headers), body))
+        self.send_response(int(self.path.rpartition("/")[2]))
+        self.end_headers()
+
+    def log_message(self, *_):
+        pass
+
+
+@pytest.fixture
+def receiver():
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Receiver)
+    server.posted = []
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    yield server
+    server.shutdown()
+    server.server_close()
+
+
+def test_a_webhook_gets_each_alert(oomrec, preload, victim, receiver):
+    port = receiver.server_address[1]
+    watching = Watch(oomrec, "--alert-webhook", f"http://127.0.0.1:{port}/hook?a=b/204", **QUIET)
+    preload(victim("dies"), "exits")
+    wait_for(lambda: len(receiver.posted) == 2)
+    for path, headers, body in receiver.posted:
+        assert path == "/hook?a=b/204" and headers["Host"] == f"127.0.0.1:{port}"
+        assert headers["Content-Type"] == "application/json"
+        schemas.check("alert", json.loads(body))
+    run = watching.stop()
+    assert run.stderr == "", str(run)
+
+
+@pytest.mark.parametrize("path, words", [("/500", "answered: HTTP/1.0 500"), (None, "refused")])
+def test_a_webhook_that_does_not_take_it_is_said(oomrec, preload, victim, receiver, path, words):
+    port = receiver.server_address[1] if path else 9  # discard: nobody serves it
+    watching = Watch(oomrec, "--alert-webhook", f"http://127.0.0.1:{port}{path or '/'}", **QUIET)
+    preload(victim("dies"), "exits")
+    time.sleep(2)
+    run = watching.stop()
+    assert words in run.stderr, str(run)
+
+
+def test_https_is_posted_by_curl(oomrec, preload, victim, tmp_path):
+    """What curl would be given: a stand-in notes it down."""
+    curl = tmp_path / "bin" / "curl"
+    curl.parent.mkdir()
+    told = tmp_path / "told"
+    curl.write_text(f'#!/bin/sh\n(printf "%s\\n" "$*"; cat) > {told}.$$; mv {told}.$$ {told}\n')
+    curl.chmod(0o755)
+    path = f"{curl.parent}:{os.environ['PATH']}"
+    Watch(oomrec, "--alert-webhook", "https://example.org/hook", PATH=path, **QUIET)
+    preload(victim("dies"), "exits")
+    words, alert = wait_for(lambda: told.exists() and told.read_text()).splitlines()
+    assert words.endswith(" -- https://example.org/hook") and "--max-time" in words
+    schemas.check("alert", json.loads(alert))
+
+
+def test_a_device_that_is_nearly_full_is_told(alerted, preload, fake_gpu, victim):
+    watching = alerted()
+    process = preload.start("python3", "-c", FILLS_A_GPU, env=fake_gpu, stdin=subprocess.PIPE)
+    assert process.stdout.readline() == b"full\n"
+    alert = watching.first("device_nearly_full")
+    assert alert["pid"] == process.pid and alert["figures"]["device"] == "cuda:0"
+    figures = alert["figures"]
+    assert figures["used_bytes"] > 0.9 * figures["total_bytes"]
+
+
+# Takes 950 MiB of the fake device's GiB.
+FILLS_A_GPU = """
+import ctypes, sys
+cuda = ctypes.CDLL("libcuda.so.1")
+context, block = ctypes.c_void_p(), ctypes.c_uint64()
+assert cuda.cuInit(0) == 0
+assert cuda.cuCtxCreate_v2(ctypes.byref(context), 0, 0) == 0
+assert cuda.cuMemAlloc_v2(ctypes.byref(block), ctypes.c_size_t(950 << 20)) == 0
+free, total = ctypes.c_size_t(), ctypes.c_size_t()
+cuda.cuMemGetInfo_v2(ctypes.byref(free), ctypes.byref(total))
+print("full", flush=True)
+sys.stdin.read()
+"""

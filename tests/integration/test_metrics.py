@@ -1,0 +1,315 @@
+"""`oomrec watch --metrics` and `--textfile`: figures of recorded processes for Prometheus."""
+
+import json
+import os
+import shutil
+import stat
+import subprocess
+import sys
+import time
+from collections import Counter
+
+import pytest
+from exposition import Exposition, MetricsWatch
+from watching import TELLS_STRANGERS, Watch, wait_for
+
+MIB = 2**20
+# As a Prometheus scrapes.
+PROMETHEUS = {"X-Prometheus-Scrape-Timeout-Seconds": "10"}
+QUIET = {"MEMORY_PRESSURE_WATCH": "/dev/null"}
+
+
+@pytest.fixture
+def metrics(oomrec):
+    return lambda *words, **options: MetricsWatch(oomrec, *words, **{**QUIET, **options})
+
+
+@pytest.fixture
+def started(preload, victim):
+    """A process that holds 20 MiB, refused four times on the way unless `way` is `never`."""
+
+    def start(way="never", **env):
+        process = preload.start(victim("dies"), way, stdin=subprocess.PIPE, env=env)
+        assert process.stdout.readline() == b"ready\n"
+        return process
+
+    return start
+
+
+def seen(watching, pid):
+    """What is served once it tells of this process."""
+
+    def look():
+        page = watching.scrape()
+        return page if page.rows("processes", pid=pid) else None
+
+    return wait_for(look)
+
+
+def test_figures_are_those_of_the_process(oomrec, metrics, started):
+    watching = metrics()
+    process = started(OOMREC_LIMIT="100M", RANK=2, LOCAL_RANK=0, WORLD_SIZE=4)
+    seen(watching, process.pid)
+    page = watching.scrape()
+    labels = {"program": "dies", "rank": "2", "pid": process.pid}
+    shown = oomrec.json("show", process.pid)
+    live = 0
+    for space in ("heap", "map"):
+        figures = shown["spaces"][space]
+        assert page.value("live_bytes", space=space, **labels) == figures["live_bytes"]
+        assert page.value("peak_bytes", space=space, **labels) == figures["peak_bytes"]
+        live += figures["live_bytes"]
+    assert live >= 20 * MIB
+    resident = page.value("rss_bytes", **labels)
+    with open(f"/proc/{process.pid}/statm") as statm:
+        assert resident == int(statm.read().split()[1]) * os.sysconf("SC_PAGESIZE")
+    assert page.value("limit_bytes", kind="soft", **labels) == 100 * MIB
+    assert page.value("headroom_bytes", **labels) == 100 * MIB - live
+    assert page.value("headroom_ratio", **labels) == pytest.approx(1 - live / (100 * MIB))
+    assert page.value("events_total", **labels) == shown["recording"]["events"]
+    # The program's own series is its only process.
+    for name in ("rss_bytes", "headroom_bytes", "processes"):
+        assert page.value(name, program="dies", pid=None) == page.value(name, **labels)
+
+
+def test_every_counter_is_there_at_zero(metrics, started):
+    watching = metrics()
+    process = started()
+    page = seen(watching, process.pid)
+    for pid in (process.pid, None):
+        labels = {"program": "dies", "rank": "", "pid": pid}
+        for name, label, some in (
+            ("failures_total", "api", {"malloc", "mmap", "operator_new", "fork", "other"}),
+            ("bundles_total", "trigger", {"allocation_failed", "crash", "killed", "request"}),
+            ("deaths_total", "verdict", {"soft_limit", "cgroup_oom_kill", "exited", "unknown"}),
+        ):
+            rows = page.rows(name, **labels)
+            assert some <= {row[label] for row, _ in rows}
+            assert {value for _, value in rows} == {0}
+            assert all(row.keys() - {"pid"} == {"program", "rank", label} for row, _ in rows)
+        assert page.value("dropped_events_total", **labels) == 0
+
+
+def test_the_counts_are_those_of_the_bundle(metrics, started, preload):
+    watching = metrics()
+    process = started("waits")
+    page = seen(watching, process.pid)
+    assert page.value("failures_total", pid=process.pid, api="malloc") == 4
+    process.kill()
+    process.wait()
+
+    def told():
+        page = watching.scrape()
+        return page if page.value("processes", pid=process.pid) == 0 else None
+
+    page = wait_for(told)
+    (bundle,) = (path.parent for path in preload.dump_dir.glob("oom_*/manifest.json"))
+    told = json.loads((bundle / "metadata.json").read_text())
+    for pid in (process.pid, None):
+        labels = {"program": "dies", "pid": pid}
+        assert page.value("failures_total", api="malloc", **labels) == 4
+        assert sum(value for _, value in page.rows("failures_total", **labels)) == 4
+        assert page.value("bundles_total", trigger=told["reason"], **labels) == 1
+        assert sum(value for _, value in page.rows("bundles_total", **labels)) == 1
+        assert page.value("deaths_total", verdict=told["verdict"]["code"], **labels) == 1
+        assert sum(value for _, value in page.rows("deaths_total", **labels)) == 1
+    # Its series stay, with what it had at last; its program holds nothing any more.
+    assert page.value("live_bytes", pid=process.pid, space="heap") >= 20 * MIB
+    assert page.value("rss_bytes", program="dies", pid=None) == 0
+    assert page.value("processes", program="dies", pid=None) == 0
+
+
+@pytest.mark.parametrize("way, verdict", [("exits", "allocation_failed"), ("recovers", "exited")])
+def test_how_a_process_ends_by_itself(metrics, started, way, verdict):
+    """A refusal that it lived on after is not what it died of."""
+    watching = metrics()
+    before = watching.scrape()
+    assert before.rows("deaths_total", program="dies") == []
+    process = started(way)
+    process.stdin.close()
+    process.wait()
+
+    def told():
+        rows = watching.scrape().rows("deaths_total", program="dies", pid=None)
+        return {row["verdict"] for row, value in rows if value}
+
+    expected = {verdict, "request_too_large"} if verdict != "exited" else {verdict}
+    assert wait_for(told) <= expected
+
+
+def test_a_small_process_that_is_killed_is_a_death_without_a_bundle(metrics, preload):
+    watching = metrics()
+    process = preload.start("sleep", "100")
+    seen(watching, process.pid)
+    process.kill()
+    process.wait()
+
+    def told():
+        page = watching.scrape()
+        return page if page.value("processes", pid=process.pid) == 0 else None
+
+    rows = wait_for(told).rows("deaths_total", pid=process.pid)
+    expected = "killed_externally" if TELLS_STRANGERS else "unknown"
+    assert {row["verdict"]: value for row, value in rows if value} == {expected: 1}
+
+
+def test_a_program_that_becomes_another_is_no_death(metrics, preload):
+    watching = metrics()
+    process = preload.start("sh", "-c", "exec sleep 100")
+
+    def told():
+        page = watching.scrape()
+        return page if page.value("processes", program="sleep", pid=process.pid) else None
+
+    page = wait_for(told)
+    assert {value for _, value in page.rows("deaths_total", pid=process.pid)} == {0}
+    assert sum(value for _, value in page.rows("processes", pid=process.pid)) == 1
+
+
+def test_counters_never_fall_and_a_program_keeps_what_its_dead_counted(metrics, started):
+    watching = metrics()
+    last = {}
+    for number in range(1, 5):
+        process = started("waits")
+        seen(watching, process.pid)
+        process.kill()
+        process.wait()
+        wait_for(lambda pid=process.pid: watching.scrape().value("processes", pid=pid) == 0)
+        page = watching.scrape()
+        counters = page.counters()
+        assert last.keys() <= counters.keys()
+        assert all(counters[key] >= value for key, value in last.items())
+        last = counters
+        assert page.value("failures_total", program="dies", pid=None, api="malloc") == 4 * number
+        assert sum(page.counters(program="dies").values()) > 0
+
+
+def test_a_series_that_is_new_to_a_prometheus_begins_at_zero(metrics, started):
+    """Refused between two scrapes: without this, its counter would be born at 4."""
+    watching = metrics()
+    watching.scrape(PROMETHEUS)
+    time.sleep(0.3)
+    process = started("waits")
+    page = seen(watching, process.pid)
+    assert page.value("failures_total", pid=process.pid, api="malloc") == 4  # for all others
+    time.sleep(0.3)
+    first = watching.scrape(PROMETHEUS)
+    assert first.value("failures_total", pid=process.pid, api="malloc") == 0
+    assert first.value("failures_total", program="dies", pid=None, api="malloc") == 0
+    assert first.value("live_bytes", pid=process.pid, space="heap") >= 20 * MIB
+    time.sleep(0.3)
+    second = watching.scrape(PROMETHEUS)
+    assert second.value("failures_total", pid=process.pid, api="malloc") == 4
+    assert second.value("failures_total", program="dies", pid=None, api="malloc") == 4
+
+
+def test_two_hundred_processes_have_series_of_their_own(metrics, preload):
+    watching = metrics()
+    processes = [preload.start("sleep", "100") for _ in range(250)]
+    wait_for(lambda: watching.scrape().value("processes", program="sleep", pid=None) == 250, 60)
+    began = time.monotonic()
+    page = watching.scrape()
+    assert time.monotonic() - began < 2
+    rows = page.rows("processes", program="sleep")
+    assert Counter("pid" in row for row, _ in rows) == {True: 200, False: 1}
+    alone = sum(value for row, value in page.rows("rss_bytes", program="sleep") if "pid" in row)
+    assert page.value("rss_bytes", program="sleep", pid=None) > alone * 1.1
+    for process in processes:
+        process.kill()
+        process.wait()
+
+    def all_told():
+        page = watching.scrape()
+        rows = page.rows("deaths_total", program="sleep", pid=None)
+        return page if sum(value for _, value in rows) == 250 else None
+
+    page = wait_for(all_told, 60)  # of 250 dead, 50 have no series of their own any more
+    assert 0 < len(page.rows("processes", program="sleep")) <= 201
+    assert page.value("processes", program="sleep", pid=None) == 0
+
+
+def test_any_name_is_a_label(metrics, preload, tmp_path):
+    name = 'we"ird\\na\nme é\x01'
+    program = tmp_path / name
+    shutil.copy(shutil.which("sleep"), program)
+    watching = metrics()
+    process = preload.start(program, "100")
+    page = seen(watching, process.pid)
+    assert page.rows("processes", pid=process.pid)[0][0]["program"] == 'we"ird\\na\nme é?'
+
+
+def test_what_is_there_before_the_watch_is_served(metrics, started):
+    process = started("waits")
+    watching = metrics()
+    page = seen(watching, process.pid)
+    assert page.value("failures_total", pid=process.pid, api="malloc") == 4
+    # Its bundle was written before.
+    assert {value for _, value in page.rows("bundles_total", pid=process.pid)} == {0}
+
+
+def test_textfile_is_whole_and_readable_by_all(oomrec, started, tmp_path):
+    directory = tmp_path / "textfiles"
+    directory.mkdir()
+    before = os.umask(0o077)
+    try:
+        watching = Watch(oomrec, "--textfile", directory, **QUIET)
+    finally:
+        os.umask(before)
+    file = directory / "oomrec.prom"
+    assert Exposition(file.read_text()).families["oomrec_rss_bytes"].samples == {}
+    process = started()
+
+    def told():
+        page = Exposition(file.read_text())  # whole, whenever it is read
+        return page if page.rows("processes", pid=process.pid) else None
+
+    page = wait_for(told, 5)
+    assert page.value("live_bytes", pid=process.pid, space="heap") >= 20 * MIB
+    assert stat.S_IMODE(file.stat().st_mode) == 0o644
+    assert [path.name for path in directory.iterdir()] == ["oomrec.prom"]
+    process.kill()
+    process.wait()
+    wait_for(lambda: Exposition(file.read_text()).value("processes", pid=process.pid) == 0, 5)
+    assert watching.stop().exit_code == 0
+
+
+@pytest.mark.parametrize(
+    "words, hint",
+    [
+        (("--metrics", "nonsense"), "9464"),
+        (("--metrics", "::1:9464"), "[::1]:9464"),
+        (("--metrics", "127.0.0.1:70000"), "9464"),
+        (("--metrics", "no.such.host.invalid:9464"), "9464"),
+        (("--metrics", "0", "--once"), "--once"),
+        (("--textfile", "/no/such/directory"), "collector.textfile.directory"),
+        (("--alert-percent", "20"), "--alert-exec"),
+        (("--alert-exec", "true", "--alert-percent", "0"), "10 %"),
+        (("--alert-webhook", "ftp://a/b"), "http://HOST"),
+        (("--alert-webhook", "http://me:secret@host/"), "http"),
+        (("--alert-webhook", "https://host/"), "curl"),
+    ],
+)
+def test_what_cannot_be_done_is_said_at_once(oomrec, words, hint):
+    run = oomrec("watch", *words, env={"PATH": "/nowhere"})
+    assert run.exit_code == 2 and hint in run.stderr, str(run)
+
+
+def test_a_port_that_is_taken_is_said(oomrec, metrics):
+    watching = metrics()
+    run = oomrec("watch", "--metrics", watching.address[1])
+    assert run.exit_code == 2 and "in use" in run.stderr, str(run)
+
+
+def test_scraping_costs_little(metrics, preload):
+    """A scrape a second of 50 processes takes less than 5 % of a core; without one, nothing."""
+    watching = metrics()
+    for _ in range(50):
+        preload.start("sleep", "100")
+    wait_for(lambda: watching.scrape().value("processes", program="sleep", pid=None) == 50, 30)
+    wait_for(watching.is_sleeping, 30)
+    before = watching.cpu_s()
+    for _ in range(4):
+        watching.scrape()
+        time.sleep(1)
+    assert watching.cpu_s() - before <= 4 * 0.05 + 0.02
+    print(f"{(watching.cpu_s() - before) / 4 * 1000:.1f} ms a scrape", file=sys.stderr)
