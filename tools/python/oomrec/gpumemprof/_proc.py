@@ -1,0 +1,139 @@
+"""What Linux tells of this process and of the machine, read from /proc and the cgroup: bytes.
+
+Stands in for psutil. Every function may be called from any thread; the ones a tracker calls on each
+tick (`resident_bytes`) read one small file.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from typing import Dict, NamedTuple, Optional, Tuple
+
+_PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
+
+
+def virtual_and_resident_bytes() -> Tuple[int, int]:
+    """Address space and resident memory of this process."""
+    with open("/proc/self/statm", "rb") as file:
+        pages = file.read().split(None, 2)
+    return int(pages[0]) * _PAGE_BYTES, int(pages[1]) * _PAGE_BYTES
+
+
+def resident_bytes() -> int:
+    """Resident memory of this process (RSS)."""
+    return virtual_and_resident_bytes()[1]
+
+
+def peak_resident_bytes() -> int:
+    """The highest RSS this process had (VmHWM); the present one where the kernel does not say."""
+    with open("/proc/self/status", "rb") as file:
+        for line in file:
+            if line.startswith(b"VmHWM:"):
+                return int(line.split()[1]) * 1024
+    return resident_bytes()
+
+
+class CpuClock:
+    """Share of one core that this process took between two readings."""
+
+    def __init__(self) -> None:
+        self._then = (time.monotonic(), self._seconds())
+
+    @staticmethod
+    def _seconds() -> float:
+        times = os.times()
+        return times.user + times.system
+
+    def percent(self) -> float:
+        """Percent of a core since the last call (or since this object was made)."""
+        now = (time.monotonic(), self._seconds())
+        passed, used = now[0] - self._then[0], now[1] - self._then[1]
+        if passed <= 0:
+            return 0.0
+        self._then = now
+        return 100.0 * used / passed
+
+
+class Memory(NamedTuple):
+    """The machine's memory."""
+
+    total_bytes: int
+    available_bytes: int
+
+    @property
+    def percent(self) -> float:
+        """Share in use, 0 to 100."""
+        used = self.total_bytes - self.available_bytes
+        return round(100.0 * used / self.total_bytes, 1) if self.total_bytes else 0.0
+
+
+def machine_memory() -> Memory:
+    """MemTotal and MemAvailable."""
+    values: Dict[bytes, int] = {}
+    with open("/proc/meminfo", "rb") as file:
+        for line in file:
+            key, _, rest = line.partition(b":")
+            if key in (b"MemTotal", b"MemAvailable"):
+                values[key] = int(rest.split()[0]) * 1024
+    return Memory(values.get(b"MemTotal", 0), values.get(b"MemAvailable", 0))
+
+
+def _limit_in(directory: str, name: str) -> Optional[int]:
+    """The smallest limit of a cgroup and those above it; None: none, or not to be read."""
+    smallest: Optional[int] = None
+    while len(directory) > len("/sys/fs/cgroup"):
+        try:
+            with open(f"{directory}/{name}", encoding="ascii") as file:
+                text = file.read().strip()
+        except OSError:
+            text = ""
+        if text.isdigit():
+            smallest = int(text) if smallest is None else min(smallest, int(text))
+        directory = os.path.dirname(directory)
+    return smallest
+
+
+def cgroup_limit_bytes() -> Optional[int]:
+    """The nearest memory limit of this process' cgroups, version 1 or 2; None where there is none."""
+    try:
+        with open("/proc/self/cgroup", encoding="utf-8", errors="surrogateescape") as file:
+            lines = file.read().splitlines()
+    except OSError:
+        return None
+    for line in lines:
+        _, controllers, path = line.split(":", 2)
+        if controllers == "":
+            limit = _limit_in(os.path.normpath("/sys/fs/cgroup/" + path), "memory.max")
+        elif "memory" in controllers.split(","):
+            base = "/sys/fs/cgroup/memory/"
+            limit = _limit_in(os.path.normpath(base + path), "memory.limit_in_bytes")
+        else:
+            continue
+        if limit is not None:
+            return limit
+    return None
+
+
+def host_limit_bytes() -> int:
+    """What this process may come to at most: its cgroup's limit or the machine's memory."""
+    total = machine_memory().total_bytes
+    limit = cgroup_limit_bytes()
+    return total if limit is None else min(limit, total)
+
+
+def physical_cores() -> int:
+    """Cores of the machine, without hyper-threads; as many as logical ones where Linux is silent."""
+    cores = set()
+    package = ""
+    try:
+        with open("/proc/cpuinfo", encoding="utf-8", errors="replace") as file:
+            for line in file:
+                key, _, value = line.partition(":")
+                if key.strip() == "physical id":
+                    package = value.strip()
+                elif key.strip() == "core id":
+                    cores.add((package, value.strip()))
+    except OSError:
+        pass
+    return len(cores) or os.cpu_count() or 1
