@@ -1,0 +1,69 @@
+"""GPU Memory Profiler's Python interface, on the recorder: programs run with only the import changed.
+
+    from oomrec.gpumemprof import MemoryTracker      # was: from gpumemprof import MemoryTracker
+
+Names, parameters, defaults and result fields are GPU Memory Profiler's. What differs is on the page
+docs/migration.md. PyTorch is used when the program has imported it, never imported by itself.
+"""
+
+from __future__ import annotations
+
+from ..errors import ConfigurationError, ProfilerError, VisualizationError
+from .context_profiler import profile_context, profile_function
+from .cpu_profiler import CPUMemoryProfiler, CPUMemoryTracker
+from .device_collectors import (
+    DeviceMemoryCollector,
+    DeviceMemorySample,
+    build_device_memory_collector,
+    detect_torch_runtime_backend,
+)
+from .oom_flight_recorder import (
+    OOMExceptionClassification,
+    OOMFlightRecorder,
+    OOMFlightRecorderConfig,
+    classify_oom_exception,
+)
+from .profiler import GPUMemoryProfiler, MemorySnapshot, ProfileResult
+from .telemetry import (
+    TelemetryEventV2,
+    load_telemetry_events,
+    telemetry_event_from_record,
+    telemetry_event_to_dict,
+    validate_telemetry_record,
+)
+from .tracker import MemoryTracker, MemoryWatchdog, TrackingEvent
+from .utils import convert_bytes, format_bytes, format_memory, get_gpu_info, get_system_info
+
+__all__ = [
+    "CPUMemoryProfiler",
+    "CPUMemoryTracker",
+    "ConfigurationError",
+    "DeviceMemoryCollector",
+    "DeviceMemorySample",
+    "GPUMemoryProfiler",
+    "MemorySnapshot",
+    "MemoryTracker",
+    "MemoryWatchdog",
+    "OOMExceptionClassification",
+    "OOMFlightRecorder",
+    "OOMFlightRecorderConfig",
+    "ProfileResult",
+    "ProfilerError",
+    "TelemetryEventV2",
+    "TrackingEvent",
+    "VisualizationError",
+    "build_device_memory_collector",
+    "classify_oom_exception",
+    "convert_bytes",
+    "detect_torch_runtime_backend",
+    "format_bytes",
+    "format_memory",
+    "get_gpu_info",
+    "get_system_info",
+    "load_telemetry_events",
+    "profile_context",
+    "profile_function",
+    "telemetry_event_from_record",
+    "telemetry_event_to_dict",
+    "validate_telemetry_record",
+]

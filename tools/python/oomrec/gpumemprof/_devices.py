@@ -1,0 +1,122 @@
+"""Which device a tracker or profiler is asked for, and who in this process can tell of GPUs.
+
+A framework is asked when the program has imported it, never imported to look: PyTorch first, then
+numba, cuda-python, and the recorder, which knows the devices at which something was allocated. Only
+a GPU that was asked for by name or number, and which none of these knows, makes us import PyTorch.
+"""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from typing import Any, NamedTuple, Optional
+
+from ..errors import ConfigurationError
+
+_HOST_INSTEAD = (
+    'use device="cpu" for the memory of this process (MemoryTracker(device="cpu"), CPUMemoryTracker)'
+)
+
+
+class Device(NamedTuple):
+    """What was asked for: "cpu", "gpu", or "" (whatever there is); `index` None: the current one."""
+
+    kind: str
+    index: Optional[int] = None
+
+
+def _from_text(text: str) -> Optional[Device]:
+    name, colon, number = text.strip().lower().lstrip("/").rpartition(":")
+    if not colon:
+        name, number = number, ""
+        if name.isdigit():
+            return Device("gpu", int(name))
+    name = name.rpartition("device:")[2]
+    if name == "cpu":
+        return Device("cpu")
+    if name in ("cuda", "gpu", "hip", "rocm") and (not colon or number.isdigit()):
+        return Device("gpu", int(number) if colon else None)
+    return None
+
+
+def parse_device(device: Any) -> Device:
+    """The device of None, a number, "cpu", "cuda:1", "/GPU:0", or a torch.device.
+
+    Raises ConfigurationError for "mps", which Linux does not have, and for what is no device.
+    """
+    if device is None:
+        return Device("")
+    kind = getattr(device, "type", None)
+    found: Optional[Device] = None
+    if isinstance(kind, str):
+        index = getattr(device, "index", None)
+        found = _from_text(kind if index is None else f"{kind}:{index}")
+    elif isinstance(device, str):
+        kind = device.partition(":")[0].lower()
+        found = _from_text(device)
+    elif isinstance(device, int) and not isinstance(device, bool) and device >= 0:
+        found = Device("gpu", device)
+    if found is not None:
+        return found
+    if kind == "mps":
+        raise ConfigurationError(f"device {device!r}: Linux has no Metal; {_HOST_INSTEAD}")
+    raise ConfigurationError(
+        f"{device!r} is no device; use a number, 'cuda', 'cuda:0' or a torch.device for a GPU, 'cpu' "
+        "for the memory of this process"
+    )
+
+
+def imported(name: str) -> Any:
+    """A module that the program has imported, whole; None else."""
+    module = sys.modules.get(name)
+    spec = getattr(module, "__spec__", None)
+    return None if getattr(spec, "_initializing", False) else module
+
+
+def public_device(device_id: int) -> Any:
+    """What programs see as a device: a torch.device where PyTorch is imported, else its name."""
+    name = "cpu" if device_id < 0 else f"cuda:{device_id}"
+    torch = imported("torch")
+    return name if torch is None else torch.device(name)
+
+
+def torch_with_gpu(may_import: bool = False) -> Any:
+    """PyTorch where it is imported (or may be) and has a GPU; None else."""
+    torch = imported("torch")
+    if torch is None and may_import:
+        try:
+            torch = importlib.import_module("torch")
+        except ImportError:
+            return None
+    try:
+        return torch if torch is not None and torch.cuda.is_available() else None
+    except (AttributeError, RuntimeError):  # another module of that name; a broken driver
+        return None
+
+
+def numba_cuda_with_gpu() -> Any:
+    """``numba.cuda`` where it is imported and has a GPU; None else."""
+    cuda = imported("numba.cuda")
+    try:
+        return cuda if cuda is not None and cuda.is_available() else None
+    except (AttributeError, RuntimeError):
+        return None
+
+
+def cuda_driver_module() -> Any:
+    """The driver's module of cuda-python (either of its names) where it is imported; None else."""
+    return imported("cuda.bindings.driver") or imported("cuda.cuda")
+
+
+def no_gpu(device: Any) -> ConfigurationError:
+    """The error for a GPU that nobody here knows."""
+    return ConfigurationError(
+        f"device {device!r}: no GPU is known to torch, numba, cuda-python or the recorder; "
+        f"{_HOST_INSTEAD}"
+    )
+
+
+def out_of_range(device: Any, count: int) -> ConfigurationError:
+    """The error for a GPU's number that is too high; `count` GPUs are there."""
+    there = "GPU 0 is the only one" if count == 1 else f"there are GPUs 0 to {count - 1}"
+    return ConfigurationError(f"device {device!r}: {there}; or {_HOST_INSTEAD}")

@@ -1,0 +1,125 @@
+"""What trackers keep: one event for each change they saw, in the words of a bundle's events.json."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any, Dict, List, Optional, Sequence
+
+from .telemetry import TelemetryEventV2
+
+EVENT_TYPES = (
+    "start",
+    "stop",
+    "peak",
+    "allocation",
+    "deallocation",
+    "warning",
+    "critical",
+    "error",
+    "cleanup",
+)
+ALERT_TYPES = ("warning", "critical", "error")
+
+
+@dataclass
+class TrackingEvent:
+    """One event of a tracker. Sizes in bytes; `timestamp` in seconds since 1970; `device_id` -1: host.
+
+    `memory_change` is what the event added, or took away (negative); `device_used`, `device_free` and
+    `device_total` are the whole device's, None where they are not known.
+    """
+
+    timestamp: float
+    event_type: str
+    memory_allocated: int
+    memory_reserved: int
+    memory_change: int
+    device_id: int
+    context: Optional[str] = None
+    metadata: Optional[Dict[str, Any]] = None
+    active_memory: Optional[int] = None
+    inactive_memory: Optional[int] = None
+    device_used: Optional[int] = None
+    device_free: Optional[int] = None
+    device_total: Optional[int] = None
+    backend: str = "cpu"
+
+    def to_dict(self) -> Dict[str, Any]:
+        """The event as in events.json."""
+        return asdict(self)
+
+
+def selected(
+    events: Sequence[TrackingEvent],
+    event_type: Optional[str] = None,
+    last_n: Optional[int] = None,
+    since: Optional[float] = None,
+) -> List[TrackingEvent]:
+    """Those of a type, at or after `since` (seconds since 1970), of these the last `last_n`."""
+    found = [
+        event
+        for event in events
+        if (event_type is None or event.event_type == event_type)
+        and (since is None or event.timestamp >= since)
+    ]
+    return found if last_n is None else found[len(found) - min(max(last_n, 0), len(found)) :]
+
+
+def timeline(events: Sequence[TrackingEvent], interval: float) -> Dict[str, List[Any]]:
+    """Memory every `interval` seconds from the first event to the last: what the latest event said.
+
+    Returns `timestamps` (seconds since 1970), `allocated` and `reserved` (bytes), of equal length.
+    Raises ValueError for an interval that is not above 0.
+    """
+    if not interval > 0:
+        raise ValueError(f"interval must be above 0 seconds, not {interval!r}")
+    line: Dict[str, List[Any]] = {"timestamps": [], "allocated": [], "reserved": []}
+    if not events:
+        return line
+    start = events[0].timestamp
+    at = 0
+    for step in range(int((events[-1].timestamp - start) / interval) + 1):
+        end = start + (step + 1) * interval
+        while at + 1 < len(events) and events[at + 1].timestamp < end:
+            at += 1
+        line["timestamps"].append(start + step * interval)
+        line["allocated"].append(events[at].memory_allocated)
+        line["reserved"].append(events[at].memory_reserved)
+    return line
+
+
+def as_telemetry(
+    event: TrackingEvent,
+    *,
+    collector: str,
+    sampling_interval_ms: int,
+    pid: int,
+    host: str,
+    capabilities: Dict[str, Any],
+    identity: Dict[str, Any],
+) -> TelemetryEventV2:
+    """The event as a record of TelemetryEvent version 2."""
+    used = event.memory_allocated if event.device_used is None else event.device_used
+    if event.device_total is not None:
+        used = min(used, event.device_total)
+    return TelemetryEventV2(
+        schema_version=2,
+        timestamp_ns=int(event.timestamp * 1_000_000_000),
+        event_type=event.event_type,
+        collector=collector,
+        sampling_interval_ms=sampling_interval_ms,
+        pid=pid,
+        host=host,
+        device_id=event.device_id,
+        allocator_allocated_bytes=event.memory_allocated,
+        allocator_reserved_bytes=event.memory_reserved,
+        allocator_active_bytes=event.active_memory,
+        allocator_inactive_bytes=event.inactive_memory,
+        allocator_change_bytes=event.memory_change,
+        device_used_bytes=used,
+        device_free_bytes=event.device_free,
+        device_total_bytes=event.device_total,
+        context=event.context,
+        metadata={**(event.metadata or {}), **capabilities},
+        **identity,
+    )

@@ -1,0 +1,101 @@
+"""The recorder of this process, as trackers use it: its figures, and where its bundles go.
+
+Where the bundles go, and how many stay, is the process' own setting. Each flight recorder that is at
+work puts its own on a pile; the topmost counts, and under the last lies what the process was started
+with. Nothing here fails where there is no library: `problem` tells why there is none.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from typing import List, NamedTuple, Optional, Tuple
+
+from .._bundles import last_bundle
+from .._library import library
+from .._session import at_fork, recorder
+from .._usage import DeviceUsage, Usage, read
+
+
+class Dumps(NamedTuple):
+    """Where bundles go, and how many and how much of them stays (0: without bound)."""
+
+    directory: str  # absolute
+    max_dumps: int
+    max_total_mb: int
+
+
+def problem() -> str:
+    """Why bundles cannot be written; "" when they can."""
+    return library().problem
+
+
+def _usage() -> Optional[Usage]:
+    return read(library())
+
+
+def devices() -> Tuple[DeviceUsage, ...]:
+    """The GPUs at which this process was seen to allocate."""
+    usage = _usage()
+    return () if usage is None else usage.devices
+
+
+def counted_device_bytes(ordinal: int) -> Optional[int]:
+    """What the hooks counted of this process on a GPU; None where they see nothing of it."""
+    if not library().preloaded:
+        return None
+    return next((each.counted for each in devices() if each.ordinal == ordinal), None)
+
+
+def nearest_limit() -> Optional[Tuple[int, int]]:
+    """Used and limit, in bytes, of the host's limit that is nearest; None: none, or not recorded."""
+    usage = _usage()
+    return None if usage is None or usage.limit is None else (usage.used_of_limit, usage.limit)
+
+
+def newest_bundle() -> Optional[str]:
+    """Path of this process' newest bundle, whoever asked for it; None: there is none."""
+    return None if problem() else last_bundle()
+
+
+def last_failure() -> int:
+    """Number of this thread's latest refused allocation, 0: none yet."""
+    return recorder().last_failure()
+
+
+_pile: List[Tuple[int, Dumps]] = []  # who, what
+_pile_lock = threading.Lock()
+
+
+def _apply() -> None:
+    if not _pile:
+        recorder().set_dumps(None, 0, 0)
+        return
+    dumps = _pile[-1][1]
+    recorder().set_dumps(os.fsencode(dumps.directory), dumps.max_dumps, dumps.max_total_mb)
+
+
+def use_dumps(owner: object, dumps: Dumps) -> None:
+    """Bundles go where `owner` wants them from now on."""
+    with _pile_lock:
+        _pile.append((id(owner), dumps))
+        _apply()
+
+
+def release_dumps(owner: object) -> None:
+    """Takes back the latest `use_dumps` of `owner`: those before it count again."""
+    with _pile_lock:
+        for index in range(len(_pile) - 1, -1, -1):
+            if _pile[index][0] == id(owner):
+                del _pile[index]
+                break
+        _apply()
+
+
+def _forget_lock() -> None:
+    """In a forked child: another thread of the parent may have held it. The pile is inherited."""
+    global _pile_lock
+    _pile_lock = threading.Lock()
+
+
+at_fork(_forget_lock)

@@ -1,0 +1,128 @@
+"""profile_function and profile_context: one profiler for the whole program, made at the first use."""
+
+from __future__ import annotations
+
+import functools
+import threading
+from contextlib import contextmanager
+from typing import Any, Callable, Dict, Iterator, List, Optional, TypeVar, Union, overload
+
+from ._devices import parse_device
+from .profiler import GPUMemoryProfiler, ProfileResult
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+_lock = threading.Lock()
+# By the device they were asked for; None: whatever there is.
+_profilers: Dict[Any, GPUMemoryProfiler] = {}
+
+
+def get_global_profiler(device: Any = None) -> GPUMemoryProfiler:
+    """The program's profiler of a device, made at the first call. Raises ConfigurationError as
+    GPUMemoryProfiler does."""
+    key = None if device is None else parse_device(device)
+    with _lock:
+        if key not in _profilers:
+            _profilers[key] = GPUMemoryProfiler(device=device)
+        return _profilers[key]
+
+
+def set_global_profiler(profiler: GPUMemoryProfiler) -> None:
+    """Makes this one the profiler that is used where no device is named."""
+    with _lock:
+        _profilers[None] = profiler
+
+
+@overload
+def profile_function(func: Function) -> Function: ...
+
+
+@overload
+def profile_function(
+    func: None = None,
+    *,
+    name: Optional[str] = None,
+    device: Any = None,
+    profiler: Optional[GPUMemoryProfiler] = None,
+) -> Callable[[Function], Function]: ...
+
+
+def profile_function(
+    func: Optional[Callable[..., Any]] = None,
+    *,
+    name: Optional[str] = None,
+    device: Any = None,
+    profiler: Optional[GPUMemoryProfiler] = None,
+) -> Any:
+    """Decorator: each call is a result of the profiler. `@profile_function`, or with arguments.
+
+    Args:
+        name: of the results; the function's own if not given
+        device: as of GPUMemoryProfiler
+        profiler: where the results go; the program's own if not given
+    """
+
+    def decorated(function: Callable[..., Any]) -> Callable[..., Any]:
+        label = name or getattr(function, "__name__", "unknown_function")
+
+        @functools.wraps(function)
+        def wrapper(*args: Any, **kwargs: Any) -> Any:
+            used = profiler or get_global_profiler(device)
+            return used.call(label, function, *args, **kwargs)
+
+        wrapper._is_profiled = True  # type: ignore[attr-defined]
+        wrapper._profile_name = label  # type: ignore[attr-defined]
+        return wrapper
+
+    return decorated if func is None else decorated(func)
+
+
+@contextmanager
+def profile_context(
+    name: str = "context", device: Any = None, profiler: Optional[GPUMemoryProfiler] = None
+) -> Iterator[GPUMemoryProfiler]:
+    """What the block does to the memory is a result of the profiler, which the block is given."""
+    with (profiler or get_global_profiler(device)).profile_context(name) as used:
+        yield used
+
+
+def get_summary() -> Dict[str, Any]:
+    """The summary of the program's profiler where no device was named."""
+    return get_global_profiler().get_summary()
+
+
+def clear_results() -> None:
+    """Forgets the results of the program's profilers."""
+    for profiler in list(_profilers.values()):
+        profiler.clear_results()
+
+
+def get_profile_results(limit: Optional[int] = None) -> List[ProfileResult]:
+    """The latest `limit` results of the program's profilers, the oldest first; None: all."""
+    results = [result for each in list(_profilers.values()) for result in each.results]
+    results.sort(key=lambda result: result.memory_after.timestamp)
+    return results if limit is None else results[max(len(results) - limit, 0) :]
+
+
+def start_monitoring(interval: Union[float, None] = None, device: Any = None) -> None:
+    """Starts the monitoring of the program's profiler of a device."""
+    get_global_profiler(device).start_monitoring(interval)
+
+
+def stop_monitoring() -> None:
+    """Stops that of all of the program's profilers."""
+    for profiler in list(_profilers.values()):
+        profiler.stop_monitoring()
+
+
+__all__ = [
+    "clear_results",
+    "get_global_profiler",
+    "get_profile_results",
+    "get_summary",
+    "profile_context",
+    "profile_function",
+    "set_global_profiler",
+    "start_monitoring",
+    "stop_monitoring",
+]

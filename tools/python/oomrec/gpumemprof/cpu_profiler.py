@@ -1,0 +1,190 @@
+"""The host's side without any GPU: RSS before and after functions, and RSS over time."""
+
+from __future__ import annotations
+
+import os
+import time
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from datetime import datetime
+from typing import Any, Callable, Dict, Iterator, List, Optional
+
+from .._thread import Subscription, subscribe
+from . import _proc
+from ._tracking import Tracker
+from .device_collectors import CPUDeviceCollector
+from .tracker import oom_config
+
+
+@dataclass
+class CPUMemorySnapshot:
+    """This process at one moment: `timestamp` in seconds since 1970, `rss` and `vms` (address space)
+    in bytes, `cpu_percent` of one core since the snapshot before."""
+
+    timestamp: float
+    rss: int
+    vms: int
+    cpu_percent: float
+
+    def to_dict(self) -> Dict[str, Any]:
+        """The fields by name."""
+        return asdict(self)
+
+
+@dataclass
+class CPUProfileResult:
+    """One run of a function or block: `duration` in seconds, `peak_rss` in bytes."""
+
+    name: str
+    duration: float
+    snapshot_before: CPUMemorySnapshot
+    snapshot_after: CPUMemorySnapshot
+    peak_rss: int
+
+    def memory_diff(self) -> int:
+        """RSS after less RSS before, in bytes."""
+        return self.snapshot_after.rss - self.snapshot_before.rss
+
+    def to_dict(self) -> Dict[str, Any]:
+        """Name, duration, memory_diff, peak_rss, before and after."""
+        return {
+            "name": self.name,
+            "duration": self.duration,
+            "memory_diff": self.memory_diff(),
+            "peak_rss": self.peak_rss,
+            "before": self.snapshot_before.to_dict(),
+            "after": self.snapshot_after.to_dict(),
+        }
+
+
+class CPUMemoryProfiler:
+    """RSS before and after functions and blocks, and every so often while it monitors."""
+
+    def __init__(self) -> None:
+        self.snapshots: List[CPUMemorySnapshot] = []
+        self.results: List[CPUProfileResult] = []
+        self._clock = _proc.CpuClock()
+        self._subscription: Optional[Subscription] = None
+        self._baseline = self._take_snapshot()
+
+    def _take_snapshot(self) -> CPUMemorySnapshot:
+        vms, rss = _proc.virtual_and_resident_bytes()
+        return CPUMemorySnapshot(time.time(), rss, vms, self._clock.percent())
+
+    def _sample(self) -> None:
+        self.snapshots.append(self._take_snapshot())
+
+    def start_monitoring(self, interval: float = 0.1) -> None:
+        """Takes a snapshot every `interval` seconds; nothing if it does already."""
+        if self._subscription is None:
+            self._sample()
+            self._subscription = subscribe(self._sample, interval)
+
+    def stop_monitoring(self) -> None:
+        """Ends it; the snapshots stay."""
+        subscription, self._subscription = self._subscription, None
+        if subscription is not None:
+            subscription.cancel()
+
+    def profile_function(
+        self, func: Callable[..., Any], *args: Any, **kwargs: Any
+    ) -> CPUProfileResult:
+        """Calls `func(*args, **kwargs)` and returns what it did to the memory, not its result.
+
+        What it raises passes; it has a result in `results` all the same.
+        """
+        with self.profile_context(getattr(func, "__name__", "cpu_function")):
+            func(*args, **kwargs)
+        return self.results[-1]
+
+    @contextmanager
+    def profile_context(self, name: str = "context") -> Iterator["CPUMemoryProfiler"]:
+        """What the block does to the memory, in `results` when it ends."""
+        before = self._take_snapshot()
+        highest = _proc.peak_resident_bytes()
+        begun = time.monotonic()
+        try:
+            yield self
+        finally:
+            duration = time.monotonic() - begun
+            after = self._take_snapshot()
+            peak = _proc.peak_resident_bytes()
+            # The kernel's high-water mark is of the whole life: it is the block's if it has risen.
+            seen = max(before.rss, after.rss, peak if peak > highest else 0)
+            self.results.append(CPUProfileResult(name, duration, before, after, seen))
+
+    def clear_results(self) -> None:
+        """Forgets snapshots and results; the memory now is the new baseline."""
+        self.snapshots.clear()
+        self.results.clear()
+        self._baseline = self._take_snapshot()
+
+    def get_summary(self) -> Dict[str, Any]:
+        """`mode` "cpu", `snapshots_collected`, and in bytes `peak_memory_usage`, `baseline_rss` and
+        `memory_change_from_baseline`."""
+        seen = [self._baseline.rss]
+        seen += [snapshot.rss for snapshot in self.snapshots]
+        seen += [result.peak_rss for result in self.results]
+        latest = self.snapshots[-1].rss if self.snapshots else self._take_snapshot().rss
+        return {
+            "mode": "cpu",
+            "snapshots_collected": len(self.snapshots),
+            "peak_memory_usage": max(seen),
+            "memory_change_from_baseline": latest - self._baseline.rss,
+            "baseline_rss": self._baseline.rss,
+        }
+
+
+class CPUMemoryTracker(Tracker):
+    """Follows this process' resident memory: MemoryTracker(device="cpu") at a slower pace.
+
+    Alerts are for the limit that is nearest: the soft limit or RLIMIT_AS where the recorder runs, the
+    cgroup's, or the machine's memory. The arguments are MemoryTracker's, those of the flight recorder
+    included; raises as it does.
+    """
+
+    def __init__(
+        self,
+        sampling_interval: float = 0.5,
+        max_events: int = 10000,
+        enable_alerts: bool = True,
+        enable_oom_flight_recorder: bool = False,
+        oom_dump_dir: str = "oom_dumps",
+        oom_buffer_size: Optional[int] = None,
+        oom_max_dumps: int = 5,
+        oom_max_total_mb: int = 256,
+    ) -> None:
+        super().__init__(
+            CPUDeviceCollector(),
+            sampling_interval,
+            max_events,
+            enable_alerts,
+            oom_config(
+                enable_oom_flight_recorder,
+                oom_dump_dir,
+                oom_buffer_size,
+                max_events,
+                oom_max_dumps,
+                oom_max_total_mb,
+            ),
+            {},
+        )
+
+    def get_statistics(self) -> Dict[str, Any]:
+        """As of MemoryTracker, and `mode` "cpu"."""
+        return {"mode": "cpu", **super().get_statistics()}
+
+    def export_events_with_timestamp(self, directory: str, format: str) -> str:
+        """Writes the events into `directory`, named by the local time; returns the path."""
+        now = datetime.now().strftime("%Y%m%d_%H%M%S")
+        path = os.path.join(directory, f"cpu_tracker_{now}.{format}")
+        self.export_events(path, format)
+        return path
+
+
+__all__ = [
+    "CPUMemoryProfiler",
+    "CPUMemorySnapshot",
+    "CPUMemoryTracker",
+    "CPUProfileResult",
+]

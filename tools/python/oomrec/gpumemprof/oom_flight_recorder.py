@@ -1,0 +1,147 @@
+"""The flight recorder of gpumemprof's programs: a ring of a tracker's events, and bundles when memory
+runs out.
+
+Bundles are the recorder's own: `oomrec show` reads them, and an allocation that fails under
+`oomrec run` has its bundle before the exception is raised. This adds where they go, how many stay,
+what the exception said, and the tracker's last events.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections import deque
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, Deque, Dict, Iterator, List, Mapping, Optional
+
+from .. import _exceptions
+from .._seen import next_moment
+from ..classify import OOMExceptionClassification, classify_oom_exception
+from ..errors import ConfigurationError
+from . import _recorder
+from ._bundle_events import add_events
+
+
+@dataclass(frozen=True)
+class OOMFlightRecorderConfig:
+    """How a flight recorder works. `max_dumps` and `max_total_mb` (MiB) <= 0: without bound.
+
+    The newest bundle is never removed, however large it is.
+    """
+
+    enabled: bool = False
+    dump_dir: str = "oom_dumps"
+    buffer_size: int = 10_000
+    max_dumps: int = 5
+    max_total_mb: int = 256
+
+
+class OOMFlightRecorder:
+    """Keeps the last `buffer_size` events, and writes them into bundles."""
+
+    def __init__(self, config: OOMFlightRecorderConfig) -> None:
+        """Raises ConfigurationError where it is enabled and there is no library to write bundles."""
+        self.config = config
+        if config.enabled and _recorder.problem():
+            raise ConfigurationError(
+                f"the OOM flight recorder needs liboomrec.so: {_recorder.problem()}"
+            )
+        self._events: Deque[Dict[str, Any]] = deque(maxlen=max(1, int(config.buffer_size)))
+        self._dumps = _recorder.Dumps(
+            os.path.abspath(os.path.expanduser(config.dump_dir)),
+            max(0, int(config.max_dumps)),
+            max(0, int(config.max_total_mb)),
+        )
+        # Number of the latest refusal of a thread that a bundle was written for.
+        self._told = threading.local()
+        self._told.failure = _recorder.last_failure() if config.enabled else 0
+        self._extended: Deque[str] = deque(maxlen=16)
+
+    def record_event(self, event: Mapping[str, Any]) -> None:
+        """Keeps a copy of an event; beyond `buffer_size` the oldest goes."""
+        self._events.append(dict(event))
+
+    def snapshot_events(self) -> List[Dict[str, Any]]:
+        """The events that are kept, the oldest first."""
+        return [dict(event) for event in list(self._events)]
+
+    def clear_events(self) -> None:
+        """Forgets the events."""
+        self._events.clear()
+
+    @contextmanager
+    def at_work(self) -> Iterator[None]:
+        """Within it the bundles of this process, the recorder's own too, go where this one wants."""
+        if not self.config.enabled:
+            yield
+            return
+        self.begin()
+        try:
+            yield
+        finally:
+            self.end()
+
+    def begin(self) -> None:
+        """From now on bundles go where this one wants, until as many `end`."""
+        if self.config.enabled:
+            _recorder.use_dumps(self, self._dumps)
+
+    def end(self) -> None:
+        """Undoes one `begin`."""
+        if self.config.enabled:
+            _recorder.release_dumps(self)
+
+    def dump(
+        self,
+        *,
+        reason: str,
+        exception: BaseException,
+        context: Optional[str],
+        backend: str,
+        metadata: Optional[Mapping[Any, Any]] = None,
+        since: Optional[int] = None,
+        entered: Optional[int] = None,
+    ) -> Optional[str]:
+        """Writes a bundle of an exception, or completes the one of the refusal that caused it.
+
+        Returns its path; None where the recorder is not enabled, or nothing could be written (the
+        disk is full). Never raises, so that the exception reaches the program as it is.
+
+        Args:
+            reason: how the exception was known, `oom_reason` in `custom_metadata`
+            context: a few words: what was being done
+            backend: of the tracker, `backend` in `custom_metadata`
+            metadata: the program's own, in `custom_metadata`; it does not overwrite the two above
+            since: the thread's latest refusal before the work began; a later one is the exception's.
+                If not given: the latest that a bundle was dumped for
+            entered: the moment (`oomrec._seen`) at which the work began; a bundle that was written
+                for the exception since then is returned
+        """
+        if not self.config.enabled:
+            return None
+        if since is None:
+            since = getattr(self._told, "failure", 0)
+        own = {"oom_reason": reason, "backend": backend}
+        with self.at_work():
+            bundle = _exceptions.write(
+                exception,
+                since,
+                next_moment() if entered is None else entered,
+                context,
+                {**dict(metadata or {}), **own},
+                False,
+            )
+        self._told.failure = _recorder.last_failure()
+        if bundle is not None and bundle not in self._extended:
+            self._extended.append(bundle)
+            add_events(bundle, self.snapshot_events())
+        return bundle
+
+
+__all__ = [
+    "OOMExceptionClassification",
+    "OOMFlightRecorder",
+    "OOMFlightRecorderConfig",
+    "classify_oom_exception",
+]
