@@ -1,0 +1,28 @@
+"""The TensorFlow half of GPU Memory Profiler's interface, on the recorder.
+
+    from oomrec.tfmemprof import TensorFlowProfiler  # was: from tfmemprof import TensorFlowProfiler
+
+TensorFlow is used when the program has imported it; a GPU that is asked for by name imports it.
+"""
+
+from __future__ import annotations
+
+from .context_profiler import TensorFlowProfiler, profile_context, profile_function
+from .profiler import MemorySnapshot, ProfileResult, TFMemoryProfiler
+from .tracker import MemoryTracker, MemoryWatchdog, TrackingResult
+from .utils import format_memory, get_gpu_info, get_system_info
+
+__all__ = [
+    "MemorySnapshot",
+    "MemoryTracker",
+    "MemoryWatchdog",
+    "ProfileResult",
+    "TFMemoryProfiler",
+    "TensorFlowProfiler",
+    "TrackingResult",
+    "format_memory",
+    "get_gpu_info",
+    "get_system_info",
+    "profile_context",
+    "profile_function",
+]

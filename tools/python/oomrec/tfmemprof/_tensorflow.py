@@ -1,0 +1,144 @@
+"""TensorFlow as this package uses it: found where it is imported, imported only when it is needed."""
+
+from __future__ import annotations
+
+import importlib
+import re
+from typing import Any, Dict, Optional
+
+from ..errors import ConfigurationError
+from ..gpumemprof import _recorder
+from ..gpumemprof._devices import imported, parse_device
+from ..gpumemprof.device_collectors import (
+    CPUDeviceCollector,
+    DeviceMemoryCollector,
+    DeviceMemorySample,
+)
+
+MIB = 1024 * 1024
+COLLECTOR = "tfmemprof.memory_tracker"
+_DEVICE = re.compile(r"^/?(?:device:)?(cpu|gpu):?(\d*)$", re.IGNORECASE)
+
+
+def tensorflow(needed_for: Optional[str] = None) -> Any:
+    """The module, if the program has imported it. Else it is imported for what needs it.
+
+    Raises ConfigurationError where it is needed and cannot be imported; None where it is not needed.
+    """
+    module = imported("tensorflow")
+    if module is not None or needed_for is None:
+        return module
+    try:
+        return importlib.import_module("tensorflow")
+    except ImportError as error:
+        raise ConfigurationError(
+            f"{needed_for} needs TensorFlow, which cannot be imported ({error}); "
+            'install tensorflow, or use device="/CPU:0" for the memory of this process'
+        ) from error
+
+
+def gpu_count(module: Any) -> int:
+    """GPUs that TensorFlow has; 0 where it cannot say."""
+    try:
+        return len(module.config.list_physical_devices("GPU"))
+    except Exception:  # a broken driver: TensorFlow says so itself
+        return 0
+
+
+def resolve_device(device: Optional[str]) -> str:
+    """ "/GPU:1" or "/CPU:0" of what was asked for; None: the first GPU, else the CPU.
+
+    Raises ConfigurationError where there is no such device.
+    """
+    if device is None:
+        module = tensorflow()
+        return "/GPU:0" if module is not None and gpu_count(module) else "/CPU:0"
+    found = _DEVICE.match(device) if isinstance(device, str) else None
+    if found is None:
+        wanted = parse_device(device)  # "cuda:0", a number; raises for "mps"
+        kind, number = wanted.kind, wanted.index or 0
+    else:
+        kind, number = found.group(1).lower(), int(found.group(2) or 0)
+    if kind == "cpu":
+        return "/CPU:0"
+    count = gpu_count(tensorflow(f"device {device!r}"))
+    if number < count:
+        return f"/GPU:{number}"
+    there = f"TensorFlow has GPUs 0 to {count - 1}" if count else "TensorFlow has no GPU"
+    raise ConfigurationError(
+        f'device {device!r}: {there}; use device="/CPU:0" for the memory of this process'
+    )
+
+
+class TensorFlowDeviceCollector(DeviceMemoryCollector):
+    """A GPU as TensorFlow's allocator has it; the whole device's figures are the recorder's."""
+
+    sampling_source = "tf.config.experimental.get_memory_info"
+
+    def __init__(self, device: str) -> None:
+        self._module = tensorflow(f"device {device!r}")
+        self._device = device.lstrip("/")
+        self.device_id = int(device.rpartition(":")[2])
+
+    def name(self) -> str:
+        try:
+            is_rocm = bool(self._module.sysconfig.get_build_info().get("is_rocm_build", False))
+        except Exception:  # not in every build
+            is_rocm = False
+        return "rocm" if is_rocm else "cuda"
+
+    def is_available(self) -> bool:
+        return gpu_count(self._module) > self.device_id
+
+    def memory_info(self) -> Dict[str, int]:
+        """`current` and `peak`, in bytes."""
+        info: Dict[str, int] = self._module.config.experimental.get_memory_info(self._device)
+        return info
+
+    def forget_peak(self) -> None:
+        """Lets `peak` begin anew, where TensorFlow can (2.5 and later)."""
+        forget = getattr(self._module.config.experimental, "reset_memory_stats", None)
+        if forget is not None:
+            forget(self._device)
+
+    def sample(self) -> DeviceMemorySample:
+        current = int(self.memory_info().get("current", 0))
+        used, free, total = current, None, None
+        for each in _recorder.devices():
+            if each.ordinal == self.device_id:
+                used, free, total = max(each.used, current), each.free, each.total
+        return DeviceMemorySample(
+            current, current, used, free, total, None, None, self.device_id
+        )
+
+    def capabilities(self) -> Dict[str, Any]:
+        known = any(each.ordinal == self.device_id for each in _recorder.devices())
+        return {
+            **super().capabilities(),
+            "supports_device_total": known,
+            "supports_device_free": known,
+            "telemetry_collector": COLLECTOR,
+        }
+
+
+class TensorFlowHostCollector(CPUDeviceCollector):
+    """This process, as telemetry of TensorFlow's tracker."""
+
+    def capabilities(self) -> Dict[str, Any]:
+        return {**super().capabilities(), "telemetry_collector": COLLECTOR}
+
+
+def build_collector(device: Optional[str]) -> DeviceMemoryCollector:
+    """The collector of "/GPU:0", "/CPU:0" or None (a GPU if TensorFlow has one)."""
+    resolved = resolve_device(device)
+    if resolved == "/CPU:0":
+        return TensorFlowHostCollector()
+    return TensorFlowDeviceCollector(resolved)
+
+
+def free_caches(module: Any) -> None:
+    """Lets Keras forget its graphs; Python's cycles are collected by the caller."""
+    keras = getattr(module, "keras", None)
+    backend = getattr(keras, "backend", None)
+    if backend is not None:
+        backend.clear_session()

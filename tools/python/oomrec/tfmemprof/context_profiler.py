@@ -1,0 +1,157 @@
+"""TensorFlowProfiler for whole trainings and inferences, and decorators with one common profiler."""
+
+from __future__ import annotations
+
+import functools
+import threading
+from contextlib import contextmanager
+from typing import Any, Callable, ContextManager, Iterator, Optional
+
+from ._tensorflow import tensorflow
+from .profiler import ProfileResult, TFMemoryProfiler
+
+_lock = threading.Lock()
+_profiler: Optional[TFMemoryProfiler] = None
+
+
+def get_global_profiler() -> TFMemoryProfiler:
+    """The program's profiler, made at the first call."""
+    global _profiler
+    with _lock:
+        if _profiler is None:
+            _profiler = TFMemoryProfiler()
+        return _profiler
+
+
+def set_global_profiler(profiler: Optional[TFMemoryProfiler]) -> None:
+    """Makes this one the program's; None: a new one at the next use."""
+    global _profiler
+    with _lock:
+        _profiler = profiler
+
+
+def profile_function(
+    func: Optional[Callable[..., Any]] = None,
+    *,
+    profiler: Optional[TFMemoryProfiler] = None,
+    name: Optional[str] = None,
+) -> Any:
+    """Decorator: each call is a block of the profiler. `@profile_function`, or with arguments.
+
+    Args:
+        profiler: where it goes; the program's own if not given
+        name: of the block; the function's own if not given
+    """
+
+    def decorated(function: Callable[..., Any]) -> Callable[..., Any]:
+        label = name or getattr(function, "__name__", "function")
+
+        @functools.wraps(function)
+        def wrapper(*args: Any, **kwargs: Any) -> Any:
+            with (profiler or get_global_profiler()).profile_context(label):
+                return function(*args, **kwargs)
+
+        return wrapper
+
+    return decorated if func is None else decorated(func)
+
+
+@contextmanager
+def profile_context(
+    name: str = "context", profiler: Optional[TFMemoryProfiler] = None
+) -> Iterator[TFMemoryProfiler]:
+    """What the block does to the memory goes to the profiler, which the block is given."""
+    with (profiler or get_global_profiler()).profile_context(name) as used:
+        yield used
+
+
+class TensorFlowProfiler:
+    """Profiles training and inference, step by step.
+
+    Args:
+        device: "/GPU:0", "/CPU:0", None for what TensorFlow has
+
+    Raises:
+        ConfigurationError: (a RuntimeError) there is no such device
+    """
+
+    def __init__(self, device: Optional[str] = None) -> None:
+        self.profiler = TFMemoryProfiler(device=device)
+        set_global_profiler(self.profiler)
+
+    def profile_training(
+        self, model: Any, dataset: Any, epochs: int = 1, steps_per_epoch: Optional[int] = None
+    ) -> None:
+        """Trains on the batches of `dataset`, `steps_per_epoch` of them if given.
+
+        A batch (x, y) goes to `model.train_on_batch`, else a batch to `model.train_step`, else to a
+        step with the model's own loss and optimizer. Blocks: training, epoch_N, step_N.
+        """
+        with self.profiler.profile_context("training"):
+            for epoch in range(epochs):
+                with self.profiler.profile_context(f"epoch_{epoch}"):
+                    for step, batch in enumerate(dataset):
+                        if steps_per_epoch is not None and step >= steps_per_epoch:
+                            break
+                        with self.profiler.profile_context(f"step_{step}"):
+                            _train(model, batch)
+
+    def profile_inference(self, model: Any, data: Any, batch_size: int = 32) -> None:
+        """Calls `model(batch, training=False)` for all of `data`, `batch_size` rows at a time.
+
+        `data`: a tf.data.Dataset of rows, or an array or tensor. Blocks: inference, inference_batch_N.
+        Raises ValueError for a batch size below 1.
+        """
+        if batch_size < 1:
+            raise ValueError(f"batch_size must be at least 1, not {batch_size!r}")
+        with self.profiler.profile_context("inference"):
+            for number, batch in enumerate(_batches(data, batch_size)):
+                with self.profiler.profile_context(f"inference_batch_{number}"):
+                    model(batch, training=False)
+
+    def profile_context(self, name: str) -> ContextManager[TFMemoryProfiler]:
+        """What a block does to the memory, under `name`."""
+        return self.profiler.profile_context(name)
+
+    def get_results(self) -> ProfileResult:
+        """All that was seen since the start, or the last `reset`."""
+        return self.profiler.get_results()
+
+    def reset(self) -> None:
+        """Forgets it."""
+        self.profiler.reset()
+
+
+def _train(model: Any, batch: Any) -> None:
+    is_pair = isinstance(batch, (tuple, list)) and len(batch) == 2
+    if is_pair and hasattr(model, "train_on_batch"):
+        model.train_on_batch(batch[0], batch[1])
+        return
+    if hasattr(model, "train_step"):
+        model.train_step(batch)
+        return
+    inputs, target = batch if is_pair else (batch, batch)
+    with tensorflow("profile_training").GradientTape() as tape:
+        loss = model.compiled_loss(target, model(inputs, training=True))
+    gradients = tape.gradient(loss, model.trainable_variables)
+    model.optimizer.apply_gradients(zip(gradients, model.trainable_variables))
+
+
+def _batches(data: Any, batch_size: int) -> Iterator[Any]:
+    if hasattr(data, "batch"):
+        for batch in data.batch(batch_size):
+            # Of a dataset of (row, label) the rows are what a model is called with.
+            yield batch[0] if isinstance(batch, tuple) else batch
+        return
+    rows = len(data) if hasattr(data, "__len__") else int(data.shape[0])
+    for start in range(0, rows, batch_size):
+        yield data[start : start + batch_size]
+
+
+__all__ = [
+    "TensorFlowProfiler",
+    "get_global_profiler",
+    "profile_context",
+    "profile_function",
+    "set_global_profiler",
+]

@@ -1,0 +1,253 @@
+"""TFMemoryProfiler: memory before and after functions and blocks of a TensorFlow program, in MiB."""
+
+from __future__ import annotations
+
+import functools
+import gc
+import threading
+import time
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any, Callable, Dict, Iterator, List, Optional, TypeVar, cast
+
+from .._thread import Subscription, subscribe
+from ..gpumemprof import _proc
+from ._tensorflow import (
+    MIB,
+    TensorFlowDeviceCollector,
+    build_collector,
+    resolve_device,
+    tensorflow,
+)
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+COUNT_AGAIN_S = 1.0  # tensors are counted by a walk through Python's objects
+
+
+@dataclass
+class MemorySnapshot:
+    """One moment; memory in MiB (of 1,048,576 bytes), `gpu_utilization` in percent of the peak."""
+
+    timestamp: float
+    name: str
+    gpu_memory_mb: float
+    cpu_memory_mb: float
+    gpu_memory_reserved_mb: float
+    gpu_utilization: float
+    num_tensors: int
+    tensor_sizes: Dict[str, float] = field(default_factory=dict)
+    operation_name: Optional[str] = None
+    graph_node: Optional[str] = None
+
+
+@dataclass
+class ProfileResult:
+    """What a profiler saw; memory in MiB of the device, which is this process on a CPU.
+
+    `function_profiles` has for each name `calls`, `total_duration` (seconds), `total_memory_used` and
+    `peak_memory` (MiB), and `snapshots`.
+    """
+
+    start_time: float
+    end_time: float
+    peak_memory_mb: float
+    average_memory_mb: float
+    min_memory_mb: float
+    total_allocations: int
+    total_deallocations: int
+    snapshots: List[MemorySnapshot] = field(default_factory=list)
+    function_profiles: Dict[str, Dict[str, Any]] = field(default_factory=dict)
+    tensor_lifecycle: Dict[str, Any] = field(default_factory=dict)
+    memory_fragmentation: float = 0.0
+    efficiency_score: float = 0.0
+
+    @property
+    def duration(self) -> float:
+        """Seconds from the first snapshot to the last."""
+        return self.end_time - self.start_time
+
+    @property
+    def memory_growth_rate(self) -> float:
+        """MiB per second from the lowest to the peak."""
+        grown = self.peak_memory_mb - self.min_memory_mb
+        return grown / self.duration if self.duration > 0 else 0.0
+
+
+class TFMemoryProfiler:
+    """Profiles functions and blocks on one device.
+
+    Args:
+        device: "/GPU:0", "/CPU:0" (resident memory of this process), None for what TensorFlow has
+        enable_tensor_tracking: count the tensors that Python holds, at most once a second
+
+    Raises:
+        ConfigurationError: (a RuntimeError) there is no such device, or no TensorFlow
+    """
+
+    def __init__(self, device: Optional[str] = None, enable_tensor_tracking: bool = True) -> None:
+        self.device = resolve_device(device)
+        self.enable_tensor_tracking = enable_tensor_tracking
+        self.snapshots: List[MemorySnapshot] = []
+        self.function_profiles: Dict[str, Dict[str, Any]] = {}
+        self._collector = build_collector(self.device)
+        self._lock = threading.Lock()
+        self._subscription: Optional[Subscription] = None
+        self._tensors = (-COUNT_AGAIN_S, 0, 0)  # when, how many, bytes
+
+    @property
+    def profiling_active(self) -> bool:
+        """Whether continuous profiling runs."""
+        return self._subscription is not None
+
+    def _device_memory(self, snapshot: MemorySnapshot) -> float:
+        on_gpu = isinstance(self._collector, TensorFlowDeviceCollector)
+        return snapshot.gpu_memory_mb if on_gpu else snapshot.cpu_memory_mb
+
+    def _count_tensors(self) -> "tuple[int, int]":
+        module = tensorflow()
+        if not self.enable_tensor_tracking or module is None:
+            return 0, 0
+        when, count, size = self._tensors
+        if time.monotonic() - when < COUNT_AGAIN_S:
+            return count, size
+        count = size = 0
+        for each in gc.get_objects():
+            # issubclass of the type, not isinstance: that would call an object's own __class__.
+            if issubclass(type(each), module.Tensor):
+                count += 1
+                size += _tensor_bytes(each)
+        self._tensors = (time.monotonic(), count, size)
+        return count, size
+
+    def capture_snapshot(self, name: str = "snapshot") -> MemorySnapshot:
+        """The memory now, kept under this name."""
+        gpu = peak = 0.0
+        if isinstance(self._collector, TensorFlowDeviceCollector):
+            info = self._collector.memory_info()
+            gpu, peak = info.get("current", 0) / MIB, info.get("peak", 0) / MIB
+        count, size = self._count_tensors()
+        snapshot = MemorySnapshot(
+            timestamp=time.time(),
+            name=name,
+            gpu_memory_mb=gpu,
+            cpu_memory_mb=_proc.resident_bytes() / MIB,
+            gpu_memory_reserved_mb=peak,
+            gpu_utilization=min(100.0, 100.0 * gpu / peak) if peak else 0.0,
+            num_tensors=count,
+            tensor_sizes={"total_mb": size / MIB} if self.enable_tensor_tracking else {},
+        )
+        with self._lock:
+            self.snapshots.append(snapshot)
+        return snapshot
+
+    def profile_function(self, func: Function) -> Function:
+        """Decorator: each call is a block of the function's name."""
+
+        @functools.wraps(func)
+        def wrapper(*args: Any, **kwargs: Any) -> Any:
+            with self.profile_context(func.__name__):
+                return func(*args, **kwargs)
+
+        return cast(Function, wrapper)
+
+    @contextmanager
+    def profile_context(self, name: str = "context") -> Iterator["TFMemoryProfiler"]:
+        """What the block does to the memory, under `name` in `function_profiles`."""
+        before = self.capture_snapshot(f"{name}_start")
+        if isinstance(self._collector, TensorFlowDeviceCollector):
+            self._collector.forget_peak()
+        begun = time.monotonic()
+        try:
+            yield self
+        finally:
+            seconds = time.monotonic() - begun
+            after = self.capture_snapshot(f"{name}_end")
+            self._add(name, seconds, before, after)
+
+    def _add(
+        self, name: str, seconds: float, before: MemorySnapshot, after: MemorySnapshot
+    ) -> None:
+        first, last = self._device_memory(before), self._device_memory(after)
+        with self._lock:
+            profile = self.function_profiles.setdefault(
+                name,
+                {
+                    "calls": 0,
+                    "total_duration": 0.0,
+                    "total_memory_used": 0.0,
+                    "peak_memory": 0.0,
+                    "snapshots": [],
+                },
+            )
+            profile["calls"] += 1
+            profile["total_duration"] += seconds
+            profile["total_memory_used"] += last - first
+            profile["peak_memory"] = max(
+                profile["peak_memory"], first, last, after.gpu_memory_reserved_mb
+            )
+            profile["snapshots"] += [before, after]
+
+    def start_continuous_profiling(self, interval: float = 1.0) -> None:
+        """Takes a snapshot every `interval` seconds; nothing if it does already."""
+        if self._subscription is None:
+            self.capture_snapshot("continuous")
+            self._subscription = subscribe(self._continue, interval)
+
+    def _continue(self) -> None:
+        self.capture_snapshot("continuous")
+
+    def stop_continuous_profiling(self) -> None:
+        """Ends it; the snapshots stay."""
+        subscription, self._subscription = self._subscription, None
+        if subscription is not None:
+            subscription.cancel()
+
+    def get_results(self) -> ProfileResult:
+        """All snapshots together. Without any, everything is 0."""
+        with self._lock:
+            snapshots = list(self.snapshots)
+            profiles = {name: dict(profile) for name, profile in self.function_profiles.items()}
+        memory = [self._device_memory(snapshot) for snapshot in snapshots] or [0.0]
+        steps = [after - before for before, after in zip(memory, memory[1:])]
+        now = time.time()
+        peak = max(memory + [profile["peak_memory"] for profile in profiles.values()])
+        average = sum(memory) / len(memory)
+        count, size = self._count_tensors()
+        return ProfileResult(
+            start_time=snapshots[0].timestamp if snapshots else now,
+            end_time=snapshots[-1].timestamp if snapshots else now,
+            peak_memory_mb=peak,
+            average_memory_mb=average,
+            min_memory_mb=min(memory),
+            total_allocations=sum(step > 0 for step in steps),
+            total_deallocations=sum(step < 0 for step in steps),
+            snapshots=snapshots,
+            function_profiles=profiles,
+            tensor_lifecycle={"active": {"count": count, "total_size_mb": size / MIB}},
+            efficiency_score=average / peak if peak else 0.0,
+        )
+
+    def reset(self) -> None:
+        """Forgets snapshots and functions."""
+        with self._lock:
+            self.snapshots.clear()
+            self.function_profiles.clear()
+
+    def __enter__(self) -> "TFMemoryProfiler":
+        self.capture_snapshot("context_start")
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.capture_snapshot("context_end")
+
+
+def _tensor_bytes(tensor: Any) -> int:
+    """Elements times their size, where both are known; contents are never copied."""
+    try:
+        return int(tensor.shape.num_elements() or 0) * int(tensor.dtype.size)
+    except Exception:  # a symbolic tensor has no size yet
+        return 0
+
+
+__all__ = ["MemorySnapshot", "ProfileResult", "TFMemoryProfiler"]

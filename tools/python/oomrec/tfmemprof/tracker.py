@@ -1,0 +1,266 @@
+"""TensorFlow's MemoryTracker and MemoryWatchdog: as gpumemprof's, in MiB, with one threshold."""
+
+from __future__ import annotations
+
+import gc
+import logging
+import time
+from dataclasses import dataclass, field
+from typing import Any, Callable, Dict, List, Optional
+
+from .._thread import Subscription, subscribe
+from ..gpumemprof._events import TrackingEvent
+from ..gpumemprof._tracking import ALERT_AGAIN_S, Tracker
+from ..gpumemprof.device_collectors import DeviceMemorySample
+from ..gpumemprof.tracker import oom_config
+from ._tensorflow import MIB, build_collector, free_caches, resolve_device, tensorflow
+
+logger = logging.getLogger(__name__)
+
+RECENT_S = 10.0  # an alert counts as recent for that long
+
+
+@dataclass
+class TrackingResult:
+    """What a tracker saw; memory in MiB, times in seconds since 1970."""
+
+    start_time: float
+    end_time: float
+    memory_usage: List[float] = field(default_factory=list)
+    timestamps: List[float] = field(default_factory=list)
+    events: List[Dict[str, Any]] = field(default_factory=list)
+    alerts_triggered: List[Dict[str, Any]] = field(default_factory=list)
+    peak_memory: float = 0.0
+    average_memory: float = 0.0
+    min_memory: float = 0.0
+
+    @property
+    def duration(self) -> float:
+        """Seconds between the first sample and the last."""
+        return self.end_time - self.start_time
+
+    @property
+    def memory_growth_rate(self) -> float:
+        """MiB per second between the first sample and the last."""
+        if len(self.memory_usage) < 2 or self.duration <= 0:
+            return 0.0
+        return (self.memory_usage[-1] - self.memory_usage[0]) / self.duration
+
+
+class MemoryTracker(Tracker):
+    """Follows what TensorFlow holds on a GPU, or this process' resident memory.
+
+    Args:
+        sampling_interval: seconds between two samples
+        alert_threshold_mb: MiB above which callbacks are called with an alert: a dictionary with
+            timestamp, memory_mb, threshold_mb and message; at most once a second
+        device: "/GPU:0", "/CPU:0", None for a GPU if TensorFlow has one
+        enable_logging: log what happens
+        max_events: events, samples and alerts that are kept of each
+        enable_alerts, enable_oom_flight_recorder, oom_…: as of gpumemprof.MemoryTracker
+
+    Raises:
+        ConfigurationError: (a RuntimeError) there is no such device, or no library for bundles
+    """
+
+    def __init__(
+        self,
+        sampling_interval: float = 1.0,
+        alert_threshold_mb: Optional[float] = None,
+        device: Optional[str] = None,
+        enable_logging: bool = True,
+        max_events: int = 10000,
+        enable_alerts: bool = True,
+        enable_oom_flight_recorder: bool = False,
+        oom_dump_dir: str = "oom_dumps",
+        oom_buffer_size: Optional[int] = None,
+        oom_max_dumps: int = 5,
+        oom_max_total_mb: int = 256,
+    ) -> None:
+        self.device = resolve_device(device)
+        self.alert_threshold_mb = alert_threshold_mb
+        self.enable_logging = enable_logging
+        self.memory_usage: List[float] = []
+        self.timestamps: List[float] = []
+        self.alerts: List[Dict[str, Any]] = []
+        self._last_alert_at = -ALERT_AGAIN_S
+        super().__init__(
+            build_collector(self.device),
+            sampling_interval,
+            max_events,
+            enable_alerts,
+            oom_config(
+                enable_oom_flight_recorder,
+                oom_dump_dir,
+                oom_buffer_size,
+                max_events,
+                oom_max_dumps,
+                oom_max_total_mb,
+            ),
+            {},
+        )
+
+    @property
+    def tracking(self) -> bool:
+        """Whether it tracks."""
+        return self.is_tracking
+
+    def start_tracking(self) -> None:
+        """Forgets what was seen, and begins; nothing if it tracks already."""
+        if self.is_tracking:
+            return
+        with self._lock:
+            for series in (self.memory_usage, self.timestamps, self.alerts):
+                series.clear()
+        self.clear_events()
+        super().start_tracking()
+        self._keep(self.sample())
+        self._log("tracking %s every %s s", self.device, self.sampling_interval)
+
+    def stop_tracking(self) -> TrackingResult:
+        """Ends it and returns what was seen."""
+        super().stop_tracking()
+        result = self.get_tracking_results()
+        self._log("tracked %s; peak %.1f MiB", self.device, result.peak_memory)
+        return result
+
+    def get_tracking_results(self) -> TrackingResult:
+        """What was seen so far."""
+        with self._lock:
+            usage, times = list(self.memory_usage), list(self.timestamps)
+            alerts = [dict(alert) for alert in self.alerts]
+        now = time.time()
+        return TrackingResult(
+            start_time=times[0] if times else now,
+            end_time=times[-1] if times else now,
+            memory_usage=usage,
+            timestamps=times,
+            events=[
+                {"timestamp": when, "memory_mb": used, "type": "sample", "device": self.device}
+                for when, used in zip(times, usage)
+            ],
+            alerts_triggered=alerts,
+            peak_memory=max(usage, default=0.0),
+            average_memory=sum(usage) / len(usage) if usage else 0.0,
+            min_memory=min(usage, default=0.0),
+        )
+
+    def get_current_memory(self) -> float:
+        """MiB now."""
+        return self.sample().allocated_bytes / MIB
+
+    def set_alert_threshold(self, threshold_mb: Optional[float]) -> None:
+        """Replaces the threshold, in MiB; None: no alerts."""
+        self.alert_threshold_mb = threshold_mb
+
+    def check_alerts(self) -> bool:
+        """Whether there was an alert in the last ten seconds."""
+        with self._lock:
+            return any(time.time() - alert["timestamp"] < RECENT_S for alert in self.alerts)
+
+    def _take(self, sample: DeviceMemorySample) -> None:
+        self._keep(sample)
+        super()._take(sample)
+
+    def _keep(self, sample: DeviceMemorySample) -> None:
+        with self._lock:
+            self.memory_usage.append(sample.allocated_bytes / MIB)
+            self.timestamps.append(time.time())
+            for series in (self.memory_usage, self.timestamps):
+                del series[: len(series) - self.max_events]
+
+    def _check_alerts(self, sample: DeviceMemorySample, change: int) -> None:
+        used, threshold = sample.allocated_bytes / MIB, self.alert_threshold_mb
+        now = time.monotonic()
+        if threshold is None or used <= threshold or now - self._last_alert_at < ALERT_AGAIN_S:
+            return
+        self._last_alert_at = now
+        message = f"Memory usage {used:.1f} MB exceeds threshold {threshold:.1f} MB"
+        metadata = {"memory_mb": used, "threshold_mb": threshold}
+        self._add_event("warning", change, message, metadata, sample)
+
+    def _call_back(self, event: TrackingEvent) -> None:
+        """Callbacks are given a dictionary; of errors there is none."""
+        if not event.metadata or "threshold_mb" not in event.metadata:
+            return
+        alert = {"timestamp": event.timestamp, **event.metadata, "message": event.context}
+        with self._lock:
+            self.alerts.append(alert)
+            del self.alerts[: len(self.alerts) - self.max_events]
+        self._log("%s", event.context)
+        for callback in list(self.alert_callbacks):
+            try:
+                callback(alert)  # type: ignore[arg-type] # as TensorFlow's programs expect it
+            except Exception:
+                logger.exception("an alert callback failed")
+
+    def _log(self, words: str, *values: Any) -> None:
+        if self.enable_logging:
+            logger.info(words, *values)
+
+
+class MemoryWatchdog:
+    """Clears Keras' session and collects Python's cycles when TensorFlow holds much.
+
+    Args:
+        max_memory_mb, cleanup_threshold_mb: MiB; the lower one is where cleaning begins
+        check_interval: seconds between two looks
+        device: as of MemoryTracker
+    """
+
+    def __init__(
+        self,
+        max_memory_mb: float = 8000,
+        cleanup_threshold_mb: float = 6000,
+        check_interval: float = 5.0,
+        device: Optional[str] = None,
+    ) -> None:
+        self.max_memory_mb = max_memory_mb
+        self.cleanup_threshold_mb = cleanup_threshold_mb
+        self.check_interval = check_interval
+        self.cleanup_count = 0
+        self.cleanup_callbacks: List[Callable[[], Any]] = []
+        self._collector = build_collector(device)
+        self._subscription: Optional[Subscription] = None
+
+    @property
+    def active(self) -> bool:
+        """Whether it looks."""
+        return self._subscription is not None
+
+    def add_cleanup_callback(self, callback: Callable[[], Any]) -> None:
+        """`callback()` is called after each cleaning."""
+        self.cleanup_callbacks.append(callback)
+
+    def start(self) -> None:
+        """Begins to look every `check_interval` seconds; nothing if it does already."""
+        if self._subscription is None:
+            self._subscription = subscribe(self._look, self.check_interval)
+
+    def stop(self) -> None:
+        """Ends it."""
+        subscription, self._subscription = self._subscription, None
+        if subscription is not None:
+            subscription.cancel()
+
+    def _look(self) -> None:
+        used = self._collector.sample().allocated_bytes / MIB
+        if used > min(self.max_memory_mb, self.cleanup_threshold_mb):
+            logger.info("%.1f MiB are in use: cleaning up", used)
+            self.force_cleanup()
+
+    def force_cleanup(self) -> None:
+        """Cleans up now."""
+        self.cleanup_count += 1
+        module = tensorflow()
+        if module is not None:
+            free_caches(module)
+        gc.collect()
+        for callback in list(self.cleanup_callbacks):
+            try:
+                callback()
+            except Exception:
+                logger.exception("a cleanup callback failed")
+
+
+__all__ = ["MemoryTracker", "MemoryWatchdog", "TrackingResult"]
