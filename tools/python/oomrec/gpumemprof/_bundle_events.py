@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import os
 import re
-from typing import Any, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple
+from typing import Any, Iterator, Mapping, Sequence
 
 # Keys of the other kind of event, which is null there: one schema for both.
 _OF_TRACKERS = (
@@ -50,9 +50,9 @@ def _private(path: str) -> Any:
     return open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8")
 
 
-def _recorded(lines: Iterator[str]) -> Iterator[Tuple[float, str]]:
+def _recorded(lines: Iterator[str]) -> Iterator[tuple[float, str]]:
     """Time and text of each event that the recorder wrote: an object on lines of its own."""
-    text: List[str] = []
+    text: list[str] = []
     for line in lines:
         word = line.strip()
         if word in ("[", "]", "[]", ""):
@@ -69,21 +69,21 @@ def _recorded(lines: Iterator[str]) -> Iterator[Tuple[float, str]]:
             text.append(line)
 
 
-def _tracked(events: Sequence[Mapping[str, Any]]) -> Iterator[Tuple[float, str]]:
+def _tracked(events: Sequence[Mapping[str, Any]]) -> Iterator[tuple[float, str]]:
     for event in events:
-        whole: Dict[str, Any] = {**event, **dict.fromkeys(_OF_THE_RECORDER)}
+        whole: dict[str, Any] = {**event, **dict.fromkeys(_OF_THE_RECORDER)}
         timestamp = event.get("timestamp")
         when = float(timestamp) if isinstance(timestamp, (int, float)) else 0.0
         yield when, " " + json.dumps(whole, default=str)
 
 
 def _merged(
-    recorded: Iterator[Tuple[float, str]], events: Sequence[Mapping[str, Any]]
+    recorded: Iterator[tuple[float, str]], events: Sequence[Mapping[str, Any]]
 ) -> Iterator[str]:
     """Both in order of time. What the recorder wrote last stays last: it may be the refusal."""
     tracked = _tracked(events)
-    mine: Optional[Tuple[float, str]] = next(tracked, None)
-    theirs: Optional[Tuple[float, str]] = next(recorded, None)
+    mine: tuple[float, str] | None = next(tracked, None)
+    theirs: tuple[float, str] | None = next(recorded, None)
     while theirs is not None:
         following = next(recorded, None)
         while mine is not None and (following is None or mine[0] < theirs[0]):

@@ -9,23 +9,21 @@ from __future__ import annotations
 
 import importlib
 import sys
-from typing import Any, NamedTuple, Optional
+from typing import Any, NamedTuple
 
 from ..errors import ConfigurationError
 
-_HOST_INSTEAD = (
-    'use device="cpu" for the memory of this process (MemoryTracker(device="cpu"), CPUMemoryTracker)'
-)
+_HOST_INSTEAD = 'use device="cpu" for the memory of this process (MemoryTracker(device="cpu"), CPUMemoryTracker)'
 
 
 class Device(NamedTuple):
-    """What was asked for: "cpu", "gpu", or "" (whatever there is); `index` None: the current one."""
+    """What was asked for: "cpu", "gpu", or "" (whatever there is); `number` None: the current one."""
 
     kind: str
-    index: Optional[int] = None
+    number: int | None = None
 
 
-def _from_text(text: str) -> Optional[Device]:
+def _from_text(text: str) -> Device | None:
     name, colon, number = text.strip().lower().lstrip("/").rpartition(":")
     if not colon:
         name, number = number, ""
@@ -47,7 +45,7 @@ def parse_device(device: Any) -> Device:
     if device is None:
         return Device("")
     kind = getattr(device, "type", None)
-    found: Optional[Device] = None
+    found: Device | None = None
     if isinstance(kind, str):
         index = getattr(device, "index", None)
         found = _from_text(kind if index is None else f"{kind}:{index}")

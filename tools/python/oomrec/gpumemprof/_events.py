@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from typing import Any, Dict, List, Optional, Sequence
+from typing import Any, Sequence
 
 from .telemetry import TelemetryEventV2
 
@@ -35,26 +35,26 @@ class TrackingEvent:
     memory_reserved: int
     memory_change: int
     device_id: int
-    context: Optional[str] = None
-    metadata: Optional[Dict[str, Any]] = None
-    active_memory: Optional[int] = None
-    inactive_memory: Optional[int] = None
-    device_used: Optional[int] = None
-    device_free: Optional[int] = None
-    device_total: Optional[int] = None
+    context: str | None = None
+    metadata: dict[str, Any] | None = None
+    active_memory: int | None = None
+    inactive_memory: int | None = None
+    device_used: int | None = None
+    device_free: int | None = None
+    device_total: int | None = None
     backend: str = "cpu"
 
-    def to_dict(self) -> Dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         """The event as in events.json."""
         return asdict(self)
 
 
 def selected(
     events: Sequence[TrackingEvent],
-    event_type: Optional[str] = None,
-    last_n: Optional[int] = None,
-    since: Optional[float] = None,
-) -> List[TrackingEvent]:
+    event_type: str | None = None,
+    last_n: int | None = None,
+    since: float | None = None,
+) -> list[TrackingEvent]:
     """Those of a type, at or after `since` (seconds since 1970), of these the last `last_n`."""
     found = [
         event
@@ -65,7 +65,7 @@ def selected(
     return found if last_n is None else found[len(found) - min(max(last_n, 0), len(found)) :]
 
 
-def timeline(events: Sequence[TrackingEvent], interval: float) -> Dict[str, List[Any]]:
+def timeline(events: Sequence[TrackingEvent], interval: float) -> dict[str, list[Any]]:
     """Memory every `interval` seconds from the first event to the last: what the latest event said.
 
     Returns `timestamps` (seconds since 1970), `allocated` and `reserved` (bytes), of equal length.
@@ -73,7 +73,7 @@ def timeline(events: Sequence[TrackingEvent], interval: float) -> Dict[str, List
     """
     if not interval > 0:
         raise ValueError(f"interval must be above 0 seconds, not {interval!r}")
-    line: Dict[str, List[Any]] = {"timestamps": [], "allocated": [], "reserved": []}
+    line: dict[str, list[Any]] = {"timestamps": [], "allocated": [], "reserved": []}
     if not events:
         return line
     start = events[0].timestamp
@@ -95,8 +95,8 @@ def as_telemetry(
     sampling_interval_ms: int,
     pid: int,
     host: str,
-    capabilities: Dict[str, Any],
-    identity: Dict[str, Any],
+    capabilities: dict[str, Any],
+    identity: dict[str, Any],
 ) -> TelemetryEventV2:
     """The event as a record of TelemetryEvent version 2."""
     used = event.memory_allocated if event.device_used is None else event.device_used

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import os
 import time
-from typing import Dict, NamedTuple, Optional, Tuple
+from typing import NamedTuple
 
 _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 
 
-def virtual_and_resident_bytes() -> Tuple[int, int]:
+def virtual_and_resident_bytes() -> tuple[int, int]:
     """Address space and resident memory of this process."""
     with open("/proc/self/statm", "rb") as file:
         pages = file.read().split(None, 2)
@@ -70,7 +70,7 @@ class Memory(NamedTuple):
 
 def machine_memory() -> Memory:
     """MemTotal and MemAvailable."""
-    values: Dict[bytes, int] = {}
+    values: dict[bytes, int] = {}
     with open("/proc/meminfo", "rb") as file:
         for line in file:
             key, _, rest = line.partition(b":")
@@ -79,9 +79,9 @@ def machine_memory() -> Memory:
     return Memory(values.get(b"MemTotal", 0), values.get(b"MemAvailable", 0))
 
 
-def _limit_in(directory: str, name: str) -> Optional[int]:
+def _limit_in(directory: str, name: str) -> int | None:
     """The smallest limit of a cgroup and those above it; None: none, or not to be read."""
-    smallest: Optional[int] = None
+    smallest: int | None = None
     while len(directory) > len("/sys/fs/cgroup"):
         try:
             with open(f"{directory}/{name}", encoding="ascii") as file:
@@ -94,7 +94,7 @@ def _limit_in(directory: str, name: str) -> Optional[int]:
     return smallest
 
 
-def cgroup_limit_bytes() -> Optional[int]:
+def cgroup_limit_bytes() -> int | None:
     """The nearest memory limit of this process' cgroups, version 1 or 2; None where there is none."""
     try:
         with open("/proc/self/cgroup", encoding="utf-8", errors="surrogateescape") as file:

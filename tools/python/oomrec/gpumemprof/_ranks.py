@@ -7,7 +7,7 @@ an incomplete one is skipped. What the program says itself wins.
 from __future__ import annotations
 
 import os
-from typing import Any, Dict, Mapping, Optional
+from typing import Any, Mapping
 
 from ..errors import ConfigurationError
 
@@ -20,7 +20,7 @@ _JOBS = ("TORCHELASTIC_RUN_ID", "SLURM_JOB_ID")
 _KEYS = ("rank", "local_rank", "world_size")
 
 
-def _group(environment: Mapping[str, str], names: "tuple[str, str, str]") -> Dict[str, int]:
+def _group(environment: Mapping[str, str], names: tuple[str, str, str]) -> dict[str, int]:
     texts = [environment.get(name, "") for name in names]
     if not all(text.isascii() and text.isdigit() for text in texts):
         return {}
@@ -31,18 +31,18 @@ def _group(environment: Mapping[str, str], names: "tuple[str, str, str]") -> Dic
 
 
 def rank_identity(
-    job_id: Optional[str] = None,
-    rank: Optional[int] = None,
-    local_rank: Optional[int] = None,
-    world_size: Optional[int] = None,
-    environment: Optional[Mapping[str, str]] = None,
-) -> Dict[str, Any]:
+    job_id: str | None = None,
+    rank: int | None = None,
+    local_rank: int | None = None,
+    world_size: int | None = None,
+    environment: Mapping[str, str] | None = None,
+) -> dict[str, Any]:
     """`job_id`, `rank`, `local_rank` and `world_size`, those that are known.
 
     Raises ConfigurationError where what was given makes no sense: ranks are below the world size.
     """
     environment = os.environ if environment is None else environment
-    identity: Dict[str, Any] = {}
+    identity: dict[str, Any] = {}
     for names in _GROUPS:
         identity = dict(_group(environment, names))
         if identity:

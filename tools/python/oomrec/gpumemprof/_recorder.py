@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import threading
-from typing import List, NamedTuple, Optional, Tuple
+from typing import NamedTuple
 
 from .._bundles import last_bundle
 from .._library import library
@@ -30,30 +30,30 @@ def problem() -> str:
     return library().problem
 
 
-def _usage() -> Optional[Usage]:
+def _usage() -> Usage | None:
     return read(library())
 
 
-def devices() -> Tuple[DeviceUsage, ...]:
+def devices() -> tuple[DeviceUsage, ...]:
     """The GPUs at which this process was seen to allocate."""
     usage = _usage()
     return () if usage is None else usage.devices
 
 
-def counted_device_bytes(ordinal: int) -> Optional[int]:
+def counted_device_bytes(ordinal: int) -> int | None:
     """What the hooks counted of this process on a GPU; None where they see nothing of it."""
     if not library().preloaded:
         return None
     return next((each.counted for each in devices() if each.ordinal == ordinal), None)
 
 
-def nearest_limit() -> Optional[Tuple[int, int]]:
+def nearest_limit() -> tuple[int, int] | None:
     """Used and limit, in bytes, of the host's limit that is nearest; None: none, or not recorded."""
     usage = _usage()
     return None if usage is None or usage.limit is None else (usage.used_of_limit, usage.limit)
 
 
-def newest_bundle() -> Optional[str]:
+def newest_bundle() -> str | None:
     """Path of this process' newest bundle, whoever asked for it; None: there is none."""
     return None if problem() else last_bundle()
 
@@ -63,7 +63,7 @@ def last_failure() -> int:
     return recorder().last_failure()
 
 
-_pile: List[Tuple[int, Dumps]] = []  # who, what
+_pile: list[tuple[int, Dumps]] = []  # who, what
 _pile_lock = threading.Lock()
 
 

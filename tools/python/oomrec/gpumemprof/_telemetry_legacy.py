@@ -8,7 +8,7 @@ version 2: only a missing key has a default.
 from __future__ import annotations
 
 import math
-from typing import Any, Callable, Dict, Mapping, Optional, Tuple
+from typing import Any, Callable, Mapping, Tuple
 
 MIB = 1024 * 1024
 
@@ -29,7 +29,7 @@ def _integer(value: Any, key: str) -> int:
     return int(value)
 
 
-def _integer_or_null(value: Any, key: str) -> Optional[int]:
+def _integer_or_null(value: Any, key: str) -> int | None:
     return None if value is None else _integer(value, key)
 
 
@@ -45,7 +45,7 @@ def _text(value: Any, key: str) -> str:
     return value
 
 
-def _text_or_null(value: Any, key: str) -> Optional[str]:
+def _text_or_null(value: Any, key: str) -> str | None:
     return None if value is None else _text(value, key)
 
 
@@ -117,7 +117,7 @@ def _device_id(record: Mapping[str, Any]) -> int:
     return -1
 
 
-def _metadata(record: Mapping[str, Any]) -> Dict[str, Any]:
+def _metadata(record: Mapping[str, Any]) -> dict[str, Any]:
     metadata = record.get("metadata")
     if metadata is None:
         metadata = {}
@@ -145,7 +145,7 @@ def _collector(record: Mapping[str, Any], device_id: int, backend: Any, default:
 
 def as_version_2(
     record: Mapping[str, Any], default_collector: str, default_sampling_interval_ms: int
-) -> Dict[str, Any]:
+) -> dict[str, Any]:
     """The fields of version 2 for a record of version 1; ValueError where it cannot be one."""
     metadata = _metadata(record)
     timestamp_ns = _timestamp_ns(record)
@@ -154,7 +154,7 @@ def as_version_2(
     used = _first(record, _USED, allocated)
     total = _first(record, _TOTAL, None)
     free = _first(record, _FREE, None if total is None else max(total - used, 0))
-    event: Dict[str, Any] = {
+    event: dict[str, Any] = {
         "schema_version": 2,
         "timestamp_ns": timestamp_ns,
         "event_type": _first(record, _EVENT_TYPE, "sample"),

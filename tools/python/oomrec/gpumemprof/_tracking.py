@@ -16,7 +16,7 @@ import time
 import weakref
 from collections import deque
 from contextlib import contextmanager
-from typing import Any, Callable, Deque, Dict, Iterator, List, Mapping, Optional, TypeVar, Union
+from typing import Any, Callable, Iterator, Mapping, TypeVar
 
 from .._seen import next_moment
 from .._session import at_fork
@@ -47,10 +47,10 @@ _COUNTERS = (
     "total_deallocation_bytes",
     "alert_count",
 )
-_trackers: "weakref.WeakSet[Tracker]" = weakref.WeakSet()
+_trackers: weakref.WeakSet[Tracker] = weakref.WeakSet()
 
 
-def default_thresholds() -> Dict[str, float]:
+def default_thresholds() -> dict[str, float]:
     """Percent of the device in use; growth in one tick, in bytes; share of reserved memory unused."""
     return {
         "memory_warning_percent": 80.0,
@@ -86,23 +86,23 @@ class Tracker:
         self.enable_alerts = enable_alerts
         self.is_tracking = False
         self.thresholds = default_thresholds()
-        self.alert_callbacks: List[AlertCallback] = []
-        self.stats: Dict[str, Any] = {**dict.fromkeys(_COUNTERS, 0), "tracking_start_time": None}
+        self.alert_callbacks: list[AlertCallback] = []
+        self.stats: dict[str, Any] = {**dict.fromkeys(_COUNTERS, 0), "tracking_start_time": None}
         self.total_memory = self.sample().total_bytes or 0
 
         self._identity = rank_identity(**identity)
-        self._events: Deque[TrackingEvent] = deque(maxlen=max_events)
+        self._events: deque[TrackingEvent] = deque(maxlen=max_events)
         self._lock = threading.Lock()
-        self._subscription: Optional[Subscription] = None
+        self._subscription: Subscription | None = None
         self._last_allocated = 0
         self._not_before = 0.0  # of the next sample, after one that failed
-        self._alerted: Dict[str, float] = {}  # when a threshold's last alert was
-        self._stopped_at: Optional[float] = None
+        self._alerted: dict[str, float] = {}  # when a threshold's last alert was
+        self._stopped_at: float | None = None
 
         self._oom_flight_recorder = OOMFlightRecorder(oom)
         self._oom_enabled = oom.enabled
         self._bundle_before = _recorder.newest_bundle() if oom.enabled else None
-        self._own_bundle: Optional[str] = None
+        self._own_bundle: str | None = None
         _trackers.add(self)
 
     def sample(self) -> DeviceMemorySample:
@@ -110,13 +110,13 @@ class Tracker:
         return self.collector.sample()
 
     @property
-    def events(self) -> List[TrackingEvent]:
+    def events(self) -> list[TrackingEvent]:
         """The last `max_events` events, the oldest first."""
         with self._lock:
             return list(self._events)
 
     @property
-    def last_oom_dump_path(self) -> Optional[str]:
+    def last_oom_dump_path(self) -> str | None:
         """The newest bundle of this process since this tracker was made; None: none.
 
         Also one that the recorder wrote by itself, when an allocation was refused.
@@ -222,7 +222,7 @@ class Tracker:
         kind: str,
         change: int,
         words: str,
-        metadata: Dict[str, Any],
+        metadata: dict[str, Any],
         sample: DeviceMemorySample,
     ) -> None:
         """An event of a threshold that may stay passed for long: then it comes once a second."""
@@ -237,9 +237,9 @@ class Tracker:
         self,
         event_type: str,
         memory_change: int,
-        context: Optional[str],
-        metadata: Optional[Dict[str, Any]] = None,
-        sample: Optional[DeviceMemorySample] = None,
+        context: str | None,
+        metadata: dict[str, Any] | None = None,
+        sample: DeviceMemorySample | None = None,
     ) -> int:
         """Keeps an event and calls the callbacks of an alert. Returns what is allocated, in bytes."""
         if sample is None:
@@ -287,9 +287,9 @@ class Tracker:
     def handle_exception(
         self,
         exc: BaseException,
-        context: Optional[str] = None,
-        metadata: Optional[Mapping[Any, Any]] = None,
-    ) -> Optional[str]:
+        context: str | None = None,
+        metadata: Mapping[Any, Any] | None = None,
+    ) -> str | None:
         """Writes a bundle if the exception is for lack of memory; its path, else None.
 
         None, too, where the flight recorder is off, or the bundle could not be written. `metadata`
@@ -299,7 +299,7 @@ class Tracker:
 
     @contextmanager
     def capture_oom(
-        self, context: str = "runtime", metadata: Optional[Mapping[Any, Any]] = None
+        self, context: str = "runtime", metadata: Mapping[Any, Any] | None = None
     ) -> Iterator[None]:
         """Hands an exception that leaves the block to `handle_exception`, and lets it pass unchanged.
 
@@ -318,11 +318,11 @@ class Tracker:
     def _handle(
         self,
         error: BaseException,
-        context: Optional[str],
-        metadata: Optional[Mapping[Any, Any]],
-        since: Optional[int],
-        entered: Optional[int],
-    ) -> Optional[str]:
+        context: str | None,
+        metadata: Mapping[Any, Any] | None,
+        since: int | None,
+        entered: int | None,
+    ) -> str | None:
         try:
             found = classify_oom_exception(error)
             if not found.is_oom:
@@ -345,14 +345,14 @@ class Tracker:
             self._own_bundle = bundle
         return bundle
 
-    def _add_error(self, reason: str, context: Optional[str]) -> None:
+    def _add_error(self, reason: str, context: str | None) -> None:
         words = f"Out of memory: {context}" if context else "Out of memory"
         try:
             self._add_event("error", 0, words, {"oom_reason": reason})
         except MemoryError:
             pass  # the bundle matters more than the event
 
-    def _facts(self) -> Dict[str, Any]:
+    def _facts(self) -> dict[str, Any]:
         """Of this tracker, for a bundle."""
         return {
             "device_id": self.collector.device_id,
@@ -377,23 +377,23 @@ class Tracker:
 
     def get_events(
         self,
-        event_type: Optional[str] = None,
-        last_n: Optional[int] = None,
-        since: Optional[float] = None,
-    ) -> List[TrackingEvent]:
+        event_type: str | None = None,
+        last_n: int | None = None,
+        since: float | None = None,
+    ) -> list[TrackingEvent]:
         """Events of a type, at or after `since` (seconds since 1970), of these the last `last_n`."""
         return selected(self.events, event_type, last_n, since)
 
-    def get_alerts(self, last_n: Optional[int] = None) -> List[TrackingEvent]:
+    def get_alerts(self, last_n: int | None = None) -> list[TrackingEvent]:
         """Warnings, criticals and errors, the last `last_n` of them."""
         alerts = [event for event in self.events if event.event_type in ALERT_TYPES]
         return selected(alerts, last_n=last_n)
 
-    def get_memory_timeline(self, interval: float = 1.0) -> Dict[str, List[Any]]:
+    def get_memory_timeline(self, interval: float = 1.0) -> dict[str, list[Any]]:
         """Memory every `interval` seconds: `timestamps`, `allocated` and `reserved`, of equal length."""
         return timeline(self.events, interval)
 
-    def get_statistics(self) -> Dict[str, Any]:
+    def get_statistics(self) -> dict[str, Any]:
         """Counts and sums since the start, and the memory now; bytes, seconds, percent of 100."""
         try:
             now = self.sample()
@@ -425,9 +425,7 @@ class Tracker:
             "last_oom_dump_path": self.last_oom_dump_path,
         }
 
-    def export_events(
-        self, filename: Union[str, "os.PathLike[str]"], format: str = "csv"
-    ) -> None:
+    def export_events(self, filename: str | os.PathLike[str], format: str = "csv") -> None:
         """Writes the events as TelemetryEvent version 2: "csv" or "json", else ValueError."""
         host, pid = socket.gethostname() or "unknown", os.getpid()
         capabilities = {
@@ -459,7 +457,7 @@ class Tracker:
             self.stats.update(dict.fromkeys(_COUNTERS, 0))
         self._oom_flight_recorder.clear_events()
 
-    def set_threshold(self, threshold_name: str, value: Union[int, float]) -> None:
+    def set_threshold(self, threshold_name: str, value: int | float) -> None:
         """Sets a threshold (see `thresholds`); ValueError where there is none of that name."""
         if threshold_name not in self.thresholds:
             known = ", ".join(self.thresholds)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import threading
 from contextlib import contextmanager
-from typing import Any, Callable, Dict, Iterator, List, Optional, TypeVar, Union, overload
+from typing import Any, Callable, Iterator, TypeVar, overload
 
 from ._devices import parse_device
 from .profiler import GPUMemoryProfiler, ProfileResult
@@ -14,7 +14,7 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 _lock = threading.Lock()
 # By the device they were asked for; None: whatever there is.
-_profilers: Dict[Any, GPUMemoryProfiler] = {}
+_profilers: dict[Any, GPUMemoryProfiler] = {}
 
 
 def get_global_profiler(device: Any = None) -> GPUMemoryProfiler:
@@ -41,18 +41,18 @@ def profile_function(func: Function) -> Function: ...
 def profile_function(
     func: None = None,
     *,
-    name: Optional[str] = None,
+    name: str | None = None,
     device: Any = None,
-    profiler: Optional[GPUMemoryProfiler] = None,
+    profiler: GPUMemoryProfiler | None = None,
 ) -> Callable[[Function], Function]: ...
 
 
 def profile_function(
-    func: Optional[Callable[..., Any]] = None,
+    func: Callable[..., Any] | None = None,
     *,
-    name: Optional[str] = None,
+    name: str | None = None,
     device: Any = None,
-    profiler: Optional[GPUMemoryProfiler] = None,
+    profiler: GPUMemoryProfiler | None = None,
 ) -> Any:
     """Decorator: each call is a result of the profiler. `@profile_function`, or with arguments.
 
@@ -63,7 +63,7 @@ def profile_function(
     """
 
     def decorated(function: Callable[..., Any]) -> Callable[..., Any]:
-        label = name or getattr(function, "__name__", "unknown_function")
+        label = name or str(getattr(function, "__name__", "unknown_function"))
 
         @functools.wraps(function)
         def wrapper(*args: Any, **kwargs: Any) -> Any:
@@ -79,14 +79,14 @@ def profile_function(
 
 @contextmanager
 def profile_context(
-    name: str = "context", device: Any = None, profiler: Optional[GPUMemoryProfiler] = None
+    name: str = "context", device: Any = None, profiler: GPUMemoryProfiler | None = None
 ) -> Iterator[GPUMemoryProfiler]:
     """What the block does to the memory is a result of the profiler, which the block is given."""
     with (profiler or get_global_profiler(device)).profile_context(name) as used:
         yield used
 
 
-def get_summary() -> Dict[str, Any]:
+def get_summary() -> dict[str, Any]:
     """The summary of the program's profiler where no device was named."""
     return get_global_profiler().get_summary()
 
@@ -97,14 +97,14 @@ def clear_results() -> None:
         profiler.clear_results()
 
 
-def get_profile_results(limit: Optional[int] = None) -> List[ProfileResult]:
+def get_profile_results(limit: int | None = None) -> list[ProfileResult]:
     """The latest `limit` results of the program's profilers, the oldest first; None: all."""
     results = [result for each in list(_profilers.values()) for result in each.results]
     results.sort(key=lambda result: result.memory_after.timestamp)
     return results if limit is None else results[max(len(results) - limit, 0) :]
 
 
-def start_monitoring(interval: Union[float, None] = None, device: Any = None) -> None:
+def start_monitoring(interval: float | None = None, device: Any = None) -> None:
     """Starts the monitoring of the program's profiler of a device."""
     get_global_profiler(device).start_monitoring(interval)
 

@@ -7,7 +7,7 @@ import time
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from datetime import datetime
-from typing import Any, Callable, Dict, Iterator, List, Optional
+from typing import Any, Callable, Iterator
 
 from .._thread import Subscription, subscribe
 from . import _proc
@@ -26,7 +26,7 @@ class CPUMemorySnapshot:
     vms: int
     cpu_percent: float
 
-    def to_dict(self) -> Dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         """The fields by name."""
         return asdict(self)
 
@@ -45,7 +45,7 @@ class CPUProfileResult:
         """RSS after less RSS before, in bytes."""
         return self.snapshot_after.rss - self.snapshot_before.rss
 
-    def to_dict(self) -> Dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         """Name, duration, memory_diff, peak_rss, before and after."""
         return {
             "name": self.name,
@@ -61,10 +61,10 @@ class CPUMemoryProfiler:
     """RSS before and after functions and blocks, and every so often while it monitors."""
 
     def __init__(self) -> None:
-        self.snapshots: List[CPUMemorySnapshot] = []
-        self.results: List[CPUProfileResult] = []
+        self.snapshots: list[CPUMemorySnapshot] = []
+        self.results: list[CPUProfileResult] = []
         self._clock = _proc.CpuClock()
-        self._subscription: Optional[Subscription] = None
+        self._subscription: Subscription | None = None
         self._baseline = self._take_snapshot()
 
     def _take_snapshot(self) -> CPUMemorySnapshot:
@@ -98,7 +98,7 @@ class CPUMemoryProfiler:
         return self.results[-1]
 
     @contextmanager
-    def profile_context(self, name: str = "context") -> Iterator["CPUMemoryProfiler"]:
+    def profile_context(self, name: str = "context") -> Iterator[CPUMemoryProfiler]:
         """What the block does to the memory, in `results` when it ends."""
         before = self._take_snapshot()
         highest = _proc.peak_resident_bytes()
@@ -119,7 +119,7 @@ class CPUMemoryProfiler:
         self.results.clear()
         self._baseline = self._take_snapshot()
 
-    def get_summary(self) -> Dict[str, Any]:
+    def get_summary(self) -> dict[str, Any]:
         """`mode` "cpu", `snapshots_collected`, and in bytes `peak_memory_usage`, `baseline_rss` and
         `memory_change_from_baseline`."""
         seen = [self._baseline.rss]
@@ -150,7 +150,7 @@ class CPUMemoryTracker(Tracker):
         enable_alerts: bool = True,
         enable_oom_flight_recorder: bool = False,
         oom_dump_dir: str = "oom_dumps",
-        oom_buffer_size: Optional[int] = None,
+        oom_buffer_size: int | None = None,
         oom_max_dumps: int = 5,
         oom_max_total_mb: int = 256,
     ) -> None:
@@ -170,7 +170,7 @@ class CPUMemoryTracker(Tracker):
             {},
         )
 
-    def get_statistics(self) -> Dict[str, Any]:
+    def get_statistics(self) -> dict[str, Any]:
         """As of MemoryTracker, and `mode` "cpu"."""
         return {"mode": "cpu", **super().get_statistics()}
 

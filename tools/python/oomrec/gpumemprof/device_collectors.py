@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Any, Dict, Optional, Tuple
+from typing import Any
 
 from . import _proc, _recorder
 from ._devices import (
@@ -29,10 +29,10 @@ class DeviceMemorySample:
     allocated_bytes: int
     reserved_bytes: int
     used_bytes: int
-    free_bytes: Optional[int]
-    total_bytes: Optional[int]
-    active_bytes: Optional[int]
-    inactive_bytes: Optional[int]
+    free_bytes: int | None
+    total_bytes: int | None
+    active_bytes: int | None
+    inactive_bytes: int | None
     device_id: int
 
 
@@ -55,7 +55,7 @@ class DeviceMemoryCollector(ABC):
     def sample(self) -> DeviceMemorySample:
         """The figures now. Raises what the framework raises when it cannot tell."""
 
-    def capabilities(self) -> Dict[str, Any]:
+    def capabilities(self) -> dict[str, Any]:
         """What samples hold and where they come from."""
         return {
             "backend": self.name(),
@@ -84,7 +84,7 @@ class CudaDeviceCollector(DeviceMemoryCollector):
             raise no_gpu(device)
         self._cuda = self._torch.cuda
         count = self._cuda.device_count()
-        self.device_id = self._cuda.current_device() if wanted.index is None else wanted.index
+        self.device_id = self._cuda.current_device() if wanted.number is None else wanted.number
         if self.device_id >= count:
             raise out_of_range(device, count)
 
@@ -133,7 +133,7 @@ class _DriverCollector(DeviceMemoryCollector):
         return True
 
     @abstractmethod
-    def _free_and_total(self) -> Tuple[int, int]:
+    def _free_and_total(self) -> tuple[int, int]:
         """What the driver says, in bytes."""
 
     def sample(self) -> DeviceMemorySample:
@@ -154,12 +154,12 @@ class NumbaDeviceCollector(_DriverCollector):
         if self._cuda is None:
             raise no_gpu(device)
         count = len(self._cuda.gpus)
-        index = parse_device(device).index
+        index = parse_device(device).number
         super().__init__(self._cuda.get_current_device().id if index is None else index)
         if self.device_id >= count:
             raise out_of_range(device, count)
 
-    def _free_and_total(self) -> Tuple[int, int]:
+    def _free_and_total(self) -> tuple[int, int]:
         with self._cuda.gpus[self.device_id]:
             free, total = self._cuda.current_context().get_memory_info()
         return int(free), int(total)
@@ -179,7 +179,7 @@ class CudaPythonDeviceCollector(_DriverCollector):
             count = int(self._call("cuDeviceGetCount"))
         except RuntimeError:
             raise no_gpu(device) from None
-        super().__init__(parse_device(device).index or 0)
+        super().__init__(parse_device(device).number or 0)
         if self.device_id >= count:
             raise no_gpu(device) if count == 0 else out_of_range(device, count)
         self._handle = self._call("cuDeviceGet", self.device_id)
@@ -191,7 +191,7 @@ class CudaPythonDeviceCollector(_DriverCollector):
             raise RuntimeError(f"{function}: {error}")
         return tuple(results) if len(results) > 1 else (results[0] if results else None)
 
-    def _free_and_total(self) -> Tuple[int, int]:
+    def _free_and_total(self) -> tuple[int, int]:
         _, is_active = self._call("cuDevicePrimaryCtxGetState", self._handle)
         if not is_active:
             total = int(self._call("cuDeviceTotalMem", self._handle))
@@ -217,7 +217,7 @@ class RecordedDeviceCollector(DeviceMemoryCollector):
         devices = _recorder.devices()
         if not devices:
             raise no_gpu(device)
-        index = parse_device(device).index
+        index = parse_device(device).number
         self.device_id = devices[0].ordinal if index is None else index
         self._kind = self._find().kind
 
@@ -303,7 +303,7 @@ def build_device_memory_collector(device: Any = None) -> DeviceMemoryCollector:
             return CudaPythonDeviceCollector(device)
         except RuntimeError:
             pass  # no driver, or no such device: the error below says it for all of them
-    if any(wanted.index in (None, each.ordinal) for each in _recorder.devices()):
+    if any(wanted.number in (None, each.ordinal) for each in _recorder.devices()):
         return RecordedDeviceCollector(device)
     if wanted.kind == "":
         return CPUDeviceCollector()

@@ -13,7 +13,7 @@ import threading
 from collections import deque
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, Deque, Dict, Iterator, List, Mapping, Optional
+from typing import Any, Iterator, Mapping
 
 from .. import _exceptions
 from .._seen import next_moment
@@ -47,7 +47,7 @@ class OOMFlightRecorder:
             raise ConfigurationError(
                 f"the OOM flight recorder needs liboomrec.so: {_recorder.problem()}"
             )
-        self._events: Deque[Dict[str, Any]] = deque(maxlen=max(1, int(config.buffer_size)))
+        self._events: deque[dict[str, Any]] = deque(maxlen=max(1, int(config.buffer_size)))
         self._dumps = _recorder.Dumps(
             os.path.abspath(os.path.expanduser(config.dump_dir)),
             max(0, int(config.max_dumps)),
@@ -56,13 +56,13 @@ class OOMFlightRecorder:
         # Number of the latest refusal of a thread that a bundle was written for.
         self._told = threading.local()
         self._told.failure = _recorder.last_failure() if config.enabled else 0
-        self._extended: Deque[str] = deque(maxlen=16)
+        self._extended: deque[str] = deque(maxlen=16)
 
     def record_event(self, event: Mapping[str, Any]) -> None:
         """Keeps a copy of an event; beyond `buffer_size` the oldest goes."""
         self._events.append(dict(event))
 
-    def snapshot_events(self) -> List[Dict[str, Any]]:
+    def snapshot_events(self) -> list[dict[str, Any]]:
         """The events that are kept, the oldest first."""
         return [dict(event) for event in list(self._events)]
 
@@ -97,12 +97,12 @@ class OOMFlightRecorder:
         *,
         reason: str,
         exception: BaseException,
-        context: Optional[str],
+        context: str | None,
         backend: str,
-        metadata: Optional[Mapping[Any, Any]] = None,
-        since: Optional[int] = None,
-        entered: Optional[int] = None,
-    ) -> Optional[str]:
+        metadata: Mapping[Any, Any] | None = None,
+        since: int | None = None,
+        entered: int | None = None,
+    ) -> str | None:
         """Writes a bundle of an exception, or completes the one of the refusal that caused it.
 
         Returns its path; None where the recorder is not enabled, or nothing could be written (the

@@ -7,7 +7,7 @@ import time
 import traceback
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
-from typing import Any, Callable, Dict, Iterator, List, Optional
+from typing import Any, Callable, Iterator
 
 from .._thread import Subscription, subscribe
 from . import _proc
@@ -32,10 +32,10 @@ class MemorySnapshot:
     inactive_memory: int
     cpu_memory: int
     device_id: int = 0
-    operation: Optional[str] = None
-    stack_trace: Optional[str] = None
+    operation: str | None = None
+    stack_trace: str | None = None
 
-    def to_dict(self) -> Dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         """The fields by name."""
         return asdict(self)
 
@@ -63,7 +63,7 @@ class ProfileResult:
         """The most that was allocated in between, in bytes."""
         return self.memory_peak.allocated_memory
 
-    def to_dict(self) -> Dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         """The fields by name, `memory_diff` and `peak_memory_usage`."""
         return {
             **asdict(self),
@@ -98,17 +98,17 @@ class GPUMemoryProfiler:
         self.track_tensors = track_tensors
         self.track_cpu_memory = track_cpu_memory
         self.collect_stack_traces = collect_stack_traces
-        self.results: List[ProfileResult] = []
-        self.snapshots: List[MemorySnapshot] = []
-        self._subscription: Optional[Subscription] = None
+        self.results: list[ProfileResult] = []
+        self.snapshots: list[MemorySnapshot] = []
+        self._subscription: Subscription | None = None
         self._seen_allocated = 0
         self._seen_reserved = 0
         self._baseline = self._take_snapshot("baseline")
 
     @property
-    def function_stats(self) -> Dict[str, List[ProfileResult]]:
+    def function_stats(self) -> dict[str, list[ProfileResult]]:
         """The results by function."""
-        by_name: Dict[str, List[ProfileResult]] = {}
+        by_name: dict[str, list[ProfileResult]] = {}
         for result in self.results:
             by_name.setdefault(result.function_name, []).append(result)
         return by_name
@@ -118,7 +118,7 @@ class GPUMemoryProfiler:
         if isinstance(self._collector, CudaDeviceCollector):
             imported("torch").cuda.reset_peak_memory_stats(self._collector.device_id)
 
-    def _take_snapshot(self, operation: Optional[str] = None) -> MemorySnapshot:
+    def _take_snapshot(self, operation: str | None = None) -> MemorySnapshot:
         sample = self._collector.sample()
         self._seen_allocated = max(self._seen_allocated, sample.allocated_bytes)
         self._seen_reserved = max(self._seen_reserved, sample.reserved_bytes)
@@ -141,12 +141,10 @@ class GPUMemoryProfiler:
             stack_trace=self._stack_trace() if operation else None,
         )
 
-    def _stack_trace(self) -> Optional[str]:
+    def _stack_trace(self) -> str | None:
         if not self.collect_stack_traces:
             return None
-        frames = [
-            frame for frame in traceback.extract_stack() if frame.filename not in _OWN_FILES
-        ]
+        frames = [frame for frame in traceback.extract_stack() if frame.filename not in _OWN_FILES]
         return "".join(traceback.format_list(frames[-5:]))
 
     def _count_tensors(self) -> int:
@@ -172,7 +170,7 @@ class GPUMemoryProfiler:
             return func(*args, **kwargs)
 
     @contextmanager
-    def profile_context(self, name: str = "context") -> Iterator["GPUMemoryProfiler"]:
+    def profile_context(self, name: str = "context") -> Iterator[GPUMemoryProfiler]:
         """What the block does to the memory, in `results` when it ends."""
         self._collector.synchronize()
         self._forget_maxima()
@@ -210,7 +208,7 @@ class GPUMemoryProfiler:
     def _monitor(self) -> None:
         self.snapshots.append(self._take_snapshot("monitor"))
 
-    def start_monitoring(self, interval: Optional[float] = None) -> None:
+    def start_monitoring(self, interval: float | None = None) -> None:
         """Takes a snapshot every `interval` seconds (None: 0.1); nothing if it does already."""
         if self._subscription is None:
             self._monitor()
@@ -222,7 +220,7 @@ class GPUMemoryProfiler:
         if subscription is not None:
             subscription.cancel()
 
-    def get_summary(self) -> Dict[str, Any]:
+    def get_summary(self) -> dict[str, Any]:
         """All results together, by function, and the memory now; bytes and seconds."""
         now = self._take_snapshot("current")
         results = self.results
@@ -255,7 +253,7 @@ class GPUMemoryProfiler:
         self._forget_maxima()
         self._baseline = self._take_snapshot("baseline")
 
-    def __enter__(self) -> "GPUMemoryProfiler":
+    def __enter__(self) -> GPUMemoryProfiler:
         self.start_monitoring()
         return self
 
@@ -263,7 +261,7 @@ class GPUMemoryProfiler:
         self.stop_monitoring()
 
 
-def _summary(results: List[ProfileResult]) -> Dict[str, Any]:
+def _summary(results: list[ProfileResult]) -> dict[str, Any]:
     calls = len(results)
     seconds = sum(result.execution_time for result in results)
     allocated = sum(result.memory_allocated for result in results)

@@ -17,14 +17,10 @@ from dataclasses import dataclass, field, fields
 from typing import (
     Any,
     Callable,
-    Dict,
     Iterable,
     Iterator,
-    List,
     Mapping,
-    Optional,
     Tuple,
-    Union,
 )
 
 from ._telemetry_legacy import as_version_2, is_integer
@@ -49,7 +45,7 @@ _ANY_TEXT: Rule = (lambda value: isinstance(value, str)), "a string"
 _SIGNED: Rule = is_integer, "an integer"
 _BYTES = _at_least(0)
 
-_REQUIRED: Dict[str, Rule] = {
+_REQUIRED: dict[str, Rule] = {
     "schema_version": ((lambda value: is_integer(value) and value == 2), "2"),
     "timestamp_ns": _at_least(0),
     "event_type": _TEXT,
@@ -69,14 +65,14 @@ _REQUIRED: Dict[str, Rule] = {
     "context": _or_null(_ANY_TEXT),
     "metadata": ((lambda value: isinstance(value, dict)), "an object"),
 }
-_OPTIONAL: Dict[str, Rule] = {
+_OPTIONAL: dict[str, Rule] = {
     "job_id": _or_null(_ANY_TEXT),
     "rank": _at_least(0),
     "local_rank": _at_least(0),
     "world_size": _at_least(1),
 }
-REQUIRED_V2_FIELDS: Tuple[str, ...] = tuple(_REQUIRED)
-OPTIONAL_V2_FIELDS: Tuple[str, ...] = tuple(_OPTIONAL)
+REQUIRED_V2_FIELDS: tuple[str, ...] = tuple(_REQUIRED)
+OPTIONAL_V2_FIELDS: tuple[str, ...] = tuple(_OPTIONAL)
 
 
 @dataclass
@@ -93,24 +89,24 @@ class TelemetryEventV2:
     device_id: int
     allocator_allocated_bytes: int
     allocator_reserved_bytes: int
-    allocator_active_bytes: Optional[int]
-    allocator_inactive_bytes: Optional[int]
+    allocator_active_bytes: int | None
+    allocator_inactive_bytes: int | None
     allocator_change_bytes: int
     device_used_bytes: int
-    device_free_bytes: Optional[int]
-    device_total_bytes: Optional[int]
-    context: Optional[str]
-    metadata: Dict[str, Any] = field(default_factory=dict)
-    job_id: Optional[str] = None
-    rank: Optional[int] = None
-    local_rank: Optional[int] = None
-    world_size: Optional[int] = None
+    device_free_bytes: int | None
+    device_total_bytes: int | None
+    context: str | None
+    metadata: dict[str, Any] = field(default_factory=dict)
+    job_id: str | None = None
+    rank: int | None = None
+    local_rank: int | None = None
+    world_size: int | None = None
 
     def __post_init__(self) -> None:
         validate_telemetry_record(telemetry_event_to_dict(self))
 
 
-def telemetry_event_to_dict(event: TelemetryEventV2) -> Dict[str, Any]:
+def telemetry_event_to_dict(event: TelemetryEventV2) -> dict[str, Any]:
     """The record of an event; of the optional fields those that are known."""
     record = {each.name: getattr(event, each.name) for each in fields(event)}
     if isinstance(event.metadata, dict):
@@ -173,7 +169,7 @@ def _is_event(payload: Mapping[str, Any]) -> bool:
     return "timestamp" in payload or "timestamp_ns" in payload
 
 
-def _records_of(payload: Any, events_key: Optional[str]) -> List[Any]:
+def _records_of(payload: Any, events_key: str | None) -> list[Any]:
     """The list of records in a JSON document: itself, under a key, or the only one."""
     if isinstance(payload, list):
         return payload
@@ -181,7 +177,7 @@ def _records_of(payload: Any, events_key: Optional[str]) -> List[Any]:
         raise ValueError("telemetry must be a JSON object or array")
     key = "events" if events_key is None else events_key
     if isinstance(payload.get(key), list):
-        records: List[Any] = payload[key]
+        records: list[Any] = payload[key]
         return records
     if events_key is not None:
         raise ValueError(f"Top-level key '{events_key}' must contain a list of events")
@@ -190,7 +186,7 @@ def _records_of(payload: Any, events_key: Optional[str]) -> List[Any]:
     raise ValueError("there are no telemetry events: no list, no key 'events'")
 
 
-def _json_records(text: str, events_key: Optional[str]) -> List[Any]:
+def _json_records(text: str, events_key: str | None) -> list[Any]:
     try:
         return _records_of(json.loads(text), events_key)
     except json.JSONDecodeError as not_one_document:
@@ -231,7 +227,7 @@ def _csv_value(key: str, text: str) -> Any:
     return int(number) if is_whole else number
 
 
-def _csv_records(lines: Iterable[str]) -> Iterator[Dict[str, Any]]:
+def _csv_records(lines: Iterable[str]) -> Iterator[dict[str, Any]]:
     for row in csv.DictReader(lines):
         if None in row or None in row.values():
             raise ValueError("a row has more or fewer cells than there are columns")
@@ -243,10 +239,10 @@ def _csv_records(lines: Iterable[str]) -> Iterator[Dict[str, Any]]:
 
 
 def load_telemetry_events(
-    path: Union[str, "os.PathLike[str]"],
+    path: str | os.PathLike[str],
     permissive_legacy: bool = True,
-    events_key: Optional[str] = None,
-) -> List[TelemetryEventV2]:
+    events_key: str | None = None,
+) -> list[TelemetryEventV2]:
     """The events of a file: a JSON array, an object with a list of them, JSON lines, or CSV.
 
     `events_key` names the list in a JSON object (``events`` if not given). Files whose name ends in
@@ -255,7 +251,7 @@ def load_telemetry_events(
     with open(path, encoding="utf-8", newline="") as file:
         try:
             if os.fspath(path).lower().endswith(".csv"):
-                records: List[Any] = list(_csv_records(file))
+                records: list[Any] = list(_csv_records(file))
             else:
                 records = _json_records(file.read(), events_key)
         except (UnicodeDecodeError, csv.Error, RecursionError) as error:
@@ -270,7 +266,7 @@ def load_telemetry_events(
 
 
 def write_telemetry_events(
-    path: Union[str, "os.PathLike[str]"], events: Iterable[TelemetryEventV2], format: str = "json"
+    path: str | os.PathLike[str], events: Iterable[TelemetryEventV2], format: str = "json"
 ) -> None:
     """Writes events as a JSON array, an event a line, or as CSV with the columns of the format.
 

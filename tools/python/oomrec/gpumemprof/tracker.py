@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gc
 import time
-from typing import Any, Dict, Optional
+from typing import Any
 
 from ._devices import public_device
 from ._events import TrackingEvent
@@ -16,7 +16,7 @@ from .oom_flight_recorder import OOMFlightRecorderConfig
 def oom_config(
     enabled: bool,
     dump_dir: str,
-    buffer_size: Optional[int],
+    buffer_size: int | None,
     max_events: int,
     max_dumps: int,
     max_total_mb: int,
@@ -61,14 +61,14 @@ class MemoryTracker(Tracker):
         enable_alerts: bool = True,
         enable_oom_flight_recorder: bool = False,
         oom_dump_dir: str = "oom_dumps",
-        oom_buffer_size: Optional[int] = None,
+        oom_buffer_size: int | None = None,
         oom_max_dumps: int = 5,
         oom_max_total_mb: int = 256,
         *,
-        job_id: Optional[str] = None,
-        rank: Optional[int] = None,
-        local_rank: Optional[int] = None,
-        world_size: Optional[int] = None,
+        job_id: str | None = None,
+        rank: int | None = None,
+        local_rank: int | None = None,
+        world_size: int | None = None,
     ) -> None:
         collector = build_device_memory_collector(device)
         super().__init__(
@@ -146,7 +146,7 @@ class MemoryWatchdog:
             return
         self.tracker._add_event("cleanup", 0, f"Performed {kind} memory cleanup")
 
-    def get_cleanup_stats(self) -> Dict[str, Any]:
+    def get_cleanup_stats(self) -> dict[str, Any]:
         """How often and when (seconds since 1970, 0: never), and the settings."""
         return {
             "cleanup_count": self.cleanup_count,

@@ -6,7 +6,7 @@ import importlib.util
 import os
 import platform
 import sys
-from typing import Any, Dict, Optional, Union
+from typing import Any
 
 from . import _proc, _recorder
 from ._devices import imported, torch_with_gpu
@@ -15,7 +15,7 @@ from .device_collectors import CPUDeviceCollector, build_device_memory_collector
 _UNITS = ("B", "KB", "MB", "GB", "TB", "PB")
 
 
-def format_bytes(bytes_value: Union[int, float], precision: int = 2) -> str:
+def format_bytes(bytes_value: int | float, precision: int = 2) -> str:
     """Bytes as "1.25 GB"; 1 KB is 1,024 bytes. `precision`: digits after the point."""
     if bytes_value == 0:
         return "0 B"
@@ -27,12 +27,12 @@ def format_bytes(bytes_value: Union[int, float], precision: int = 2) -> str:
     return f"{size:.{precision}f} {_UNITS[unit]}"
 
 
-def format_memory(bytes_value: Optional[Union[int, float]]) -> str:
+def format_memory(bytes_value: int | float | None) -> str:
     """Like `format_bytes`; "N/A" for None."""
     return "N/A" if bytes_value is None else format_bytes(bytes_value)
 
 
-def convert_bytes(value: Union[int, float], from_unit: str, to_unit: str) -> float:
+def convert_bytes(value: int | float, from_unit: str, to_unit: str) -> float:
     """`value` of one unit in another: B, KB, MB, GB, TB or PB, of 1,024 each. ValueError: no unit."""
     for unit in (from_unit, to_unit):
         if unit not in _UNITS:
@@ -62,9 +62,9 @@ def _detected_backend() -> str:
     return found
 
 
-def _torch_facts(torch: Any) -> Dict[str, Any]:
+def _torch_facts(torch: Any) -> dict[str, Any]:
     """What only an imported PyTorch knows; None where it was not imported, or has no GPU."""
-    facts: Dict[str, Any] = dict.fromkeys(
+    facts: dict[str, Any] = dict.fromkeys(
         ("cuda_version", "cudnn_version", "rocm_version", "current_device")
     )
     if torch is None:
@@ -78,7 +78,7 @@ def _torch_facts(torch: Any) -> Dict[str, Any]:
     return facts
 
 
-def get_system_info() -> Dict[str, Any]:
+def get_system_info() -> dict[str, Any]:
     """The machine, Python and GPUs: `detected_backend` is "cuda", "rocm" or "cpu".
 
     PyTorch is not imported for it: what only PyTorch knows (`cuda_version`, `cudnn_version`,
@@ -111,7 +111,7 @@ def get_system_info() -> Dict[str, Any]:
     }
 
 
-def _torch_device_facts(torch: Any, index: int) -> Dict[str, Any]:
+def _torch_device_facts(torch: Any, index: int) -> dict[str, Any]:
     properties = torch.cuda.get_device_properties(index)
     stats = torch.cuda.memory_stats(index)
     return {
@@ -132,7 +132,7 @@ def _torch_device_facts(torch: Any, index: int) -> Dict[str, Any]:
     }
 
 
-def get_gpu_info(device: Any = None) -> Dict[str, Any]:
+def get_gpu_info(device: Any = None) -> dict[str, Any]:
     """A GPU's name and memory in bytes; {"error": why} where there is no such GPU."""
     try:
         collector = build_device_memory_collector(device)
@@ -141,7 +141,7 @@ def get_gpu_info(device: Any = None) -> Dict[str, Any]:
     if isinstance(collector, CPUDeviceCollector):
         return {"error": "no GPU is known to torch, numba, cuda-python or the recorder"}
     sample = collector.sample()
-    info: Dict[str, Any] = {
+    info: dict[str, Any] = {
         "device_id": sample.device_id,
         "backend": collector.name(),
         "total_memory": sample.total_bytes,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 import re
-from typing import Any, Dict, Optional
+from typing import Any
 
 from ..errors import ConfigurationError
 from ..gpumemprof import _recorder
@@ -20,7 +20,7 @@ COLLECTOR = "tfmemprof.memory_tracker"
 _DEVICE = re.compile(r"^/?(?:device:)?(cpu|gpu):?(\d*)$", re.IGNORECASE)
 
 
-def tensorflow(needed_for: Optional[str] = None) -> Any:
+def tensorflow(needed_for: str | None = None) -> Any:
     """The module, if the program has imported it. Else it is imported for what needs it.
 
     Raises ConfigurationError where it is needed and cannot be imported; None where it is not needed.
@@ -45,7 +45,7 @@ def gpu_count(module: Any) -> int:
         return 0
 
 
-def resolve_device(device: Optional[str]) -> str:
+def resolve_device(device: str | None) -> str:
     """ "/GPU:1" or "/CPU:0" of what was asked for; None: the first GPU, else the CPU.
 
     Raises ConfigurationError where there is no such device.
@@ -56,7 +56,7 @@ def resolve_device(device: Optional[str]) -> str:
     found = _DEVICE.match(device) if isinstance(device, str) else None
     if found is None:
         wanted = parse_device(device)  # "cuda:0", a number; raises for "mps"
-        kind, number = wanted.kind, wanted.index or 0
+        kind, number = wanted.kind, wanted.number or 0
     else:
         kind, number = found.group(1).lower(), int(found.group(2) or 0)
     if kind == "cpu":
@@ -90,9 +90,9 @@ class TensorFlowDeviceCollector(DeviceMemoryCollector):
     def is_available(self) -> bool:
         return gpu_count(self._module) > self.device_id
 
-    def memory_info(self) -> Dict[str, int]:
+    def memory_info(self) -> dict[str, int]:
         """`current` and `peak`, in bytes."""
-        info: Dict[str, int] = self._module.config.experimental.get_memory_info(self._device)
+        info: dict[str, int] = self._module.config.experimental.get_memory_info(self._device)
         return info
 
     def forget_peak(self) -> None:
@@ -107,11 +107,9 @@ class TensorFlowDeviceCollector(DeviceMemoryCollector):
         for each in _recorder.devices():
             if each.ordinal == self.device_id:
                 used, free, total = max(each.used, current), each.free, each.total
-        return DeviceMemorySample(
-            current, current, used, free, total, None, None, self.device_id
-        )
+        return DeviceMemorySample(current, current, used, free, total, None, None, self.device_id)
 
-    def capabilities(self) -> Dict[str, Any]:
+    def capabilities(self) -> dict[str, Any]:
         known = any(each.ordinal == self.device_id for each in _recorder.devices())
         return {
             **super().capabilities(),
@@ -124,11 +122,11 @@ class TensorFlowDeviceCollector(DeviceMemoryCollector):
 class TensorFlowHostCollector(CPUDeviceCollector):
     """This process, as telemetry of TensorFlow's tracker."""
 
-    def capabilities(self) -> Dict[str, Any]:
+    def capabilities(self) -> dict[str, Any]:
         return {**super().capabilities(), "telemetry_collector": COLLECTOR}
 
 
-def build_collector(device: Optional[str]) -> DeviceMemoryCollector:
+def build_collector(device: str | None) -> DeviceMemoryCollector:
     """The collector of "/GPU:0", "/CPU:0" or None (a GPU if TensorFlow has one)."""
     resolved = resolve_device(device)
     if resolved == "/CPU:0":

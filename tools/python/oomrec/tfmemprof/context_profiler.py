@@ -5,13 +5,13 @@ from __future__ import annotations
 import functools
 import threading
 from contextlib import contextmanager
-from typing import Any, Callable, ContextManager, Iterator, Optional
+from typing import Any, Callable, ContextManager, Iterator
 
 from ._tensorflow import tensorflow
 from .profiler import ProfileResult, TFMemoryProfiler
 
 _lock = threading.Lock()
-_profiler: Optional[TFMemoryProfiler] = None
+_profiler: TFMemoryProfiler | None = None
 
 
 def get_global_profiler() -> TFMemoryProfiler:
@@ -23,7 +23,7 @@ def get_global_profiler() -> TFMemoryProfiler:
         return _profiler
 
 
-def set_global_profiler(profiler: Optional[TFMemoryProfiler]) -> None:
+def set_global_profiler(profiler: TFMemoryProfiler | None) -> None:
     """Makes this one the program's; None: a new one at the next use."""
     global _profiler
     with _lock:
@@ -31,10 +31,10 @@ def set_global_profiler(profiler: Optional[TFMemoryProfiler]) -> None:
 
 
 def profile_function(
-    func: Optional[Callable[..., Any]] = None,
+    func: Callable[..., Any] | None = None,
     *,
-    profiler: Optional[TFMemoryProfiler] = None,
-    name: Optional[str] = None,
+    profiler: TFMemoryProfiler | None = None,
+    name: str | None = None,
 ) -> Any:
     """Decorator: each call is a block of the profiler. `@profile_function`, or with arguments.
 
@@ -44,7 +44,7 @@ def profile_function(
     """
 
     def decorated(function: Callable[..., Any]) -> Callable[..., Any]:
-        label = name or getattr(function, "__name__", "function")
+        label = name or str(getattr(function, "__name__", "function"))
 
         @functools.wraps(function)
         def wrapper(*args: Any, **kwargs: Any) -> Any:
@@ -58,7 +58,7 @@ def profile_function(
 
 @contextmanager
 def profile_context(
-    name: str = "context", profiler: Optional[TFMemoryProfiler] = None
+    name: str = "context", profiler: TFMemoryProfiler | None = None
 ) -> Iterator[TFMemoryProfiler]:
     """What the block does to the memory goes to the profiler, which the block is given."""
     with (profiler or get_global_profiler()).profile_context(name) as used:
@@ -75,12 +75,12 @@ class TensorFlowProfiler:
         ConfigurationError: (a RuntimeError) there is no such device
     """
 
-    def __init__(self, device: Optional[str] = None) -> None:
+    def __init__(self, device: str | None = None) -> None:
         self.profiler = TFMemoryProfiler(device=device)
         set_global_profiler(self.profiler)
 
     def profile_training(
-        self, model: Any, dataset: Any, epochs: int = 1, steps_per_epoch: Optional[int] = None
+        self, model: Any, dataset: Any, epochs: int = 1, steps_per_epoch: int | None = None
     ) -> None:
         """Trains on the batches of `dataset`, `steps_per_epoch` of them if given.
 

@@ -8,7 +8,7 @@ import threading
 import time
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any, Callable, Dict, Iterator, List, Optional, TypeVar, cast
+from typing import Any, Callable, Iterator, TypeVar, cast
 
 from .._thread import Subscription, subscribe
 from ..gpumemprof import _proc
@@ -36,9 +36,9 @@ class MemorySnapshot:
     gpu_memory_reserved_mb: float
     gpu_utilization: float
     num_tensors: int
-    tensor_sizes: Dict[str, float] = field(default_factory=dict)
-    operation_name: Optional[str] = None
-    graph_node: Optional[str] = None
+    tensor_sizes: dict[str, float] = field(default_factory=dict)
+    operation_name: str | None = None
+    graph_node: str | None = None
 
 
 @dataclass
@@ -56,9 +56,9 @@ class ProfileResult:
     min_memory_mb: float
     total_allocations: int
     total_deallocations: int
-    snapshots: List[MemorySnapshot] = field(default_factory=list)
-    function_profiles: Dict[str, Dict[str, Any]] = field(default_factory=dict)
-    tensor_lifecycle: Dict[str, Any] = field(default_factory=dict)
+    snapshots: list[MemorySnapshot] = field(default_factory=list)
+    function_profiles: dict[str, dict[str, Any]] = field(default_factory=dict)
+    tensor_lifecycle: dict[str, Any] = field(default_factory=dict)
     memory_fragmentation: float = 0.0
     efficiency_score: float = 0.0
 
@@ -85,14 +85,14 @@ class TFMemoryProfiler:
         ConfigurationError: (a RuntimeError) there is no such device, or no TensorFlow
     """
 
-    def __init__(self, device: Optional[str] = None, enable_tensor_tracking: bool = True) -> None:
+    def __init__(self, device: str | None = None, enable_tensor_tracking: bool = True) -> None:
         self.device = resolve_device(device)
         self.enable_tensor_tracking = enable_tensor_tracking
-        self.snapshots: List[MemorySnapshot] = []
-        self.function_profiles: Dict[str, Dict[str, Any]] = {}
+        self.snapshots: list[MemorySnapshot] = []
+        self.function_profiles: dict[str, dict[str, Any]] = {}
         self._collector = build_collector(self.device)
         self._lock = threading.Lock()
-        self._subscription: Optional[Subscription] = None
+        self._subscription: Subscription | None = None
         self._tensors = (-COUNT_AGAIN_S, 0, 0)  # when, how many, bytes
 
     @property
@@ -104,7 +104,7 @@ class TFMemoryProfiler:
         on_gpu = isinstance(self._collector, TensorFlowDeviceCollector)
         return snapshot.gpu_memory_mb if on_gpu else snapshot.cpu_memory_mb
 
-    def _count_tensors(self) -> "tuple[int, int]":
+    def _count_tensors(self) -> tuple[int, int]:
         module = tensorflow()
         if not self.enable_tensor_tracking or module is None:
             return 0, 0
@@ -152,7 +152,7 @@ class TFMemoryProfiler:
         return cast(Function, wrapper)
 
     @contextmanager
-    def profile_context(self, name: str = "context") -> Iterator["TFMemoryProfiler"]:
+    def profile_context(self, name: str = "context") -> Iterator[TFMemoryProfiler]:
         """What the block does to the memory, under `name` in `function_profiles`."""
         before = self.capture_snapshot(f"{name}_start")
         if isinstance(self._collector, TensorFlowDeviceCollector):
@@ -234,7 +234,7 @@ class TFMemoryProfiler:
             self.snapshots.clear()
             self.function_profiles.clear()
 
-    def __enter__(self) -> "TFMemoryProfiler":
+    def __enter__(self) -> TFMemoryProfiler:
         self.capture_snapshot("context_start")
         return self
 

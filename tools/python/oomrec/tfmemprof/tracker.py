@@ -6,7 +6,7 @@ import gc
 import logging
 import time
 from dataclasses import dataclass, field
-from typing import Any, Callable, Dict, List, Optional
+from typing import Any, Callable
 
 from .._thread import Subscription, subscribe
 from ..gpumemprof._events import TrackingEvent
@@ -26,10 +26,10 @@ class TrackingResult:
 
     start_time: float
     end_time: float
-    memory_usage: List[float] = field(default_factory=list)
-    timestamps: List[float] = field(default_factory=list)
-    events: List[Dict[str, Any]] = field(default_factory=list)
-    alerts_triggered: List[Dict[str, Any]] = field(default_factory=list)
+    memory_usage: list[float] = field(default_factory=list)
+    timestamps: list[float] = field(default_factory=list)
+    events: list[dict[str, Any]] = field(default_factory=list)
+    alerts_triggered: list[dict[str, Any]] = field(default_factory=list)
     peak_memory: float = 0.0
     average_memory: float = 0.0
     min_memory: float = 0.0
@@ -66,23 +66,23 @@ class MemoryTracker(Tracker):
     def __init__(
         self,
         sampling_interval: float = 1.0,
-        alert_threshold_mb: Optional[float] = None,
-        device: Optional[str] = None,
+        alert_threshold_mb: float | None = None,
+        device: str | None = None,
         enable_logging: bool = True,
         max_events: int = 10000,
         enable_alerts: bool = True,
         enable_oom_flight_recorder: bool = False,
         oom_dump_dir: str = "oom_dumps",
-        oom_buffer_size: Optional[int] = None,
+        oom_buffer_size: int | None = None,
         oom_max_dumps: int = 5,
         oom_max_total_mb: int = 256,
     ) -> None:
         self.device = resolve_device(device)
         self.alert_threshold_mb = alert_threshold_mb
         self.enable_logging = enable_logging
-        self.memory_usage: List[float] = []
-        self.timestamps: List[float] = []
-        self.alerts: List[Dict[str, Any]] = []
+        self.memory_usage: list[float] = []
+        self.timestamps: list[float] = []
+        self.alerts: list[dict[str, Any]] = []
         self._last_alert_at = -ALERT_AGAIN_S
         super().__init__(
             build_collector(self.device),
@@ -149,7 +149,7 @@ class MemoryTracker(Tracker):
         """MiB now."""
         return self.sample().allocated_bytes / MIB
 
-    def set_alert_threshold(self, threshold_mb: Optional[float]) -> None:
+    def set_alert_threshold(self, threshold_mb: float | None) -> None:
         """Replaces the threshold, in MiB; None: no alerts."""
         self.alert_threshold_mb = threshold_mb
 
@@ -213,15 +213,15 @@ class MemoryWatchdog:
         max_memory_mb: float = 8000,
         cleanup_threshold_mb: float = 6000,
         check_interval: float = 5.0,
-        device: Optional[str] = None,
+        device: str | None = None,
     ) -> None:
         self.max_memory_mb = max_memory_mb
         self.cleanup_threshold_mb = cleanup_threshold_mb
         self.check_interval = check_interval
         self.cleanup_count = 0
-        self.cleanup_callbacks: List[Callable[[], Any]] = []
+        self.cleanup_callbacks: list[Callable[[], Any]] = []
         self._collector = build_collector(device)
-        self._subscription: Optional[Subscription] = None
+        self._subscription: Subscription | None = None
 
     @property
     def active(self) -> bool:

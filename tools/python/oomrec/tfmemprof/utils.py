@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import platform
 from importlib import metadata
-from typing import Any, Dict
+from typing import Any
 
 from ..gpumemprof import _proc
 from ..gpumemprof.utils import format_memory
@@ -26,17 +26,17 @@ def _version(module: Any) -> str:
     return "Not installed"
 
 
-def _build_info(module: Any) -> Dict[str, Any]:
+def _build_info(module: Any) -> dict[str, Any]:
     try:
         return dict(module.sysconfig.get_build_info())
     except Exception:  # not imported, or not in this build
         return {}
 
 
-def get_gpu_info() -> Dict[str, Any]:
+def get_gpu_info() -> dict[str, Any]:
     """TensorFlow's GPUs: `available`, `count`, and of each in `devices` its id, name and memory."""
     module = tensorflow()
-    info: Dict[str, Any] = {"available": False, "count": 0, "devices": []}
+    info: dict[str, Any] = {"available": False, "count": 0, "devices": []}
     if module is None:
         info["error"] = "the program has not imported TensorFlow"
         return info
@@ -55,7 +55,7 @@ def get_gpu_info() -> Dict[str, Any]:
     return info
 
 
-def get_backend_info() -> Dict[str, Any]:
+def get_backend_info() -> dict[str, Any]:
     """Which backend TensorFlow runs on: `runtime_backend` is "cuda", "rocm", "gpu" or "cpu"."""
     module = tensorflow()
     build = _build_info(module)
@@ -74,7 +74,7 @@ def get_backend_info() -> Dict[str, Any]:
     }
 
 
-def get_system_info() -> Dict[str, Any]:
+def get_system_info() -> dict[str, Any]:
     """The machine, Python and TensorFlow. Memory in GiB.
 
     TensorFlow is not imported for it: before the program has imported it, `gpu` says so, and
