@@ -41,6 +41,12 @@ __attribute__((weak)) int oomrec_dump(const char* reason);
 /* Replaces the soft limit of this process by `bytes`; 0 lifts it. */
 __attribute__((weak)) void oomrec_set_limit(uint64_t bytes);
 
+/* From now on bundles of this process and of its children go to `directory`, an absolute path that
+ * is taken as it is, where the newest `max_dumps` and `max_total_mb` MiB stay; 0: without bound.
+ * NULL: as the process was started. 1: done; 0: the path is not absolute or too long. */
+__attribute__((weak)) int oomrec_set_dumps(const char* directory, uint32_t max_dumps,
+                                           uint64_t max_total_mb);
+
 /* Labels what this thread does from here to the matching pop, such as a step or a request. Labels
  * nest; failures and bundles carry the innermost. `text` is copied. */
 __attribute__((weak)) void oomrec_context_push(const char* text);

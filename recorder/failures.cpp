@@ -7,11 +7,11 @@
 #include "recorder/counters.h"
 #include "recorder/device/devices.h"
 #include "recorder/device/fragmentation.h"
+#include "recorder/dumps.h"
 #include "recorder/evidence.h"
 #include "recorder/hand_over.h"
 #include "recorder/handlers.h"
 #include "recorder/injection.h"
-#include "recorder/process.h"
 #include "recorder/system/files.h"
 #include "recorder/threads.h"
 #include "recorder/tick.h"
@@ -161,11 +161,9 @@ bool write_bundle(InHook hook, bundle::Cause cause, bool at_the_end, bool told =
       failure.bundle.store(static_cast<std::uint32_t>(number), std::memory_order_relaxed);
     }
     const Options& options = g_state.options;
-    const bundle::Destination destination{dump_directory(), options.max_dumps,
-                                          options.max_total_mb << 20};
     const auto seconds = static_cast<unsigned>(options.bundle_seconds);
     const bundle::Result result =
-        bundle::write_from_process(hook, cause, destination, {options.quiet, told}, seconds);
+        bundle::write_from_process(hook, cause, destination(), {options.quiet, told}, seconds);
     written = result == bundle::Result::written;
     if (!written) {
       header.bundles_written.fetch_sub(1, std::memory_order_relaxed);

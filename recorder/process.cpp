@@ -15,6 +15,7 @@
 #include "recorder/counters.h"
 #include "recorder/crash.h"
 #include "recorder/device/devices.h"
+#include "recorder/dumps.h"
 #include "recorder/ended_children.h"
 #include "recorder/environment.h"
 #include "recorder/failures.h"
@@ -183,7 +184,7 @@ bool open_session(InHook hook, bool child) noexcept {
   describe_rank(hook);
   g_state.start_ns = header.start_monotonic_ns;
   expand_dump_directory();
-  header.dump_directory = g_session.add_string(hook, g_process.dump_directory);
+  header.dump_directory = describe_dumps(hook);
   g_state.mode.store(options.mode, std::memory_order_relaxed);
   g_state.generation->store(++g_state.last_generation, std::memory_order_relaxed);
   if (child) hold_inherited(hook);
@@ -265,6 +266,7 @@ void on_fork_child(InHook hook) noexcept {
   forget_crash(hook);
   forget_handlers(hook);
   forget_shared_memory(hook);
+  forget_dumps(hook);
 
   if (had_session) {
     const session::View parent = g_session.view();

@@ -3,7 +3,7 @@
 
 namespace oomrec::recorder {
 
-// Where this process' bundles go: absolute, % words expanded.
+// Where this process' bundles go as it was started: absolute, % words expanded. See dumps.h.
 const char* dump_directory() noexcept;
 
 }  // namespace oomrec::recorder

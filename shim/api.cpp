@@ -2,6 +2,7 @@
 #include <string_view>
 
 #include "include/oomrec.h"
+#include "recorder/dumps.h"
 #include "recorder/hook_scope.h"
 #include "recorder/recorder.h"
 #include "recorder/watermark.h"
@@ -58,6 +59,15 @@ OOMREC_EXPORT uint64_t oomrec_watermark(int own_thread) {
   as_recorder(
       [&](oomrec::InHook hook) { bytes = oomrec::recorder::watermark(hook, own_thread != 0); });
   return bytes;
+}
+
+OOMREC_EXPORT int oomrec_set_dumps(const char* directory, uint32_t max_dumps,
+                                   uint64_t max_total_mb) {
+  bool done = false;
+  as_recorder([&](oomrec::InHook hook) {
+    done = oomrec::recorder::set_dumps(hook, text_of(directory), max_dumps, max_total_mb);
+  });
+  return done ? 1 : 0;
 }
 
 OOMREC_EXPORT void oomrec_context_push(const char* text) {

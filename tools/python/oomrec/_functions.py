@@ -96,6 +96,7 @@ FUNCTIONS: tuple[tuple[str, Any, tuple[Any, ...], bool], ...] = (
     ("is_active", c_int, (), False),
     ("dump", c_int, (c_char_p,), True),
     ("set_limit", None, (c_uint64,), False),
+    ("set_dumps", c_int, (c_char_p, c_uint32, c_uint64), False),
     ("context_push", None, (c_char_p,), False),
     ("context_pop", None, (), False),
     ("mark", None, (c_char_p,), False),

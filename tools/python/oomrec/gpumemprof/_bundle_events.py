@@ -7,6 +7,7 @@ is replaced as a whole or not at all, and what fails leaves the bundle as it was
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import re
@@ -38,10 +39,8 @@ def add_events(bundle: str, events: Sequence[Mapping[str, Any]]) -> bool:
         _set_number(bundle, "metadata.json", "captured_event_count", count)
         return True
     except (OSError, ValueError, MemoryError):
-        try:
+        with contextlib.suppress(OSError):  # it was not made, or has taken its place
             os.unlink(partial)
-        except OSError:
-            pass  # it was not made, or has taken its place
         return False
 
 

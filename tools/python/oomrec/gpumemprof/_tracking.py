@@ -15,7 +15,7 @@ import threading
 import time
 import weakref
 from collections import deque
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any, Callable, Iterator, Mapping, TypeVar
 
 from .._seen import next_moment
@@ -347,10 +347,8 @@ class Tracker:
 
     def _add_error(self, reason: str, context: str | None) -> None:
         words = f"Out of memory: {context}" if context else "Out of memory"
-        try:
+        with suppress(MemoryError):  # the bundle matters more than the event
             self._add_event("error", 0, words, {"oom_reason": reason})
-        except MemoryError:
-            pass  # the bundle matters more than the event
 
     def _facts(self) -> dict[str, Any]:
         """Of this tracker, for a bundle."""

@@ -65,10 +65,10 @@ class DeviceMemoryCollector(ABC):
             "telemetry_collector": f"gpumemprof.{self.name()}_tracker",
         }
 
-    def empty_cache(self) -> None:
+    def empty_cache(self) -> None:  # noqa: B027 # most have none
         """Gives back what an allocator holds and does not use, where there is one."""
 
-    def synchronize(self) -> None:
+    def synchronize(self) -> None:  # noqa: B027
         """Waits for the device, where that means something."""
 
 
