@@ -48,10 +48,22 @@ def capture(
     `since`: the thread's latest refusal before it; a later one is the exception's. `entered`: the
     moment before which nothing can have been captured that this exception is. Never raises.
     """
+    if not is_failure(error):
+        return None
+    return write(error, since, entered, context, metadata, objects)
+
+
+def write(
+    error: BaseException,
+    since: int,
+    entered: int,
+    context: str | None,
+    metadata: Mapping[Any, Any] | None,
+    objects: bool,
+) -> str | None:
+    """`capture` of an exception that somebody else has found to be one. Never raises."""
     global _reserve
     try:
-        if not is_failure(error):
-            return None
         known = _seen.bundle_of(error, entered)
         if known is not None:
             return known

@@ -26,7 +26,7 @@ class Library:
     """The bound functions, named as in oomrec.h without "oomrec_"."""
 
     __slots__ = (
-        "api_version", "is_active", "dump", "set_limit", "context_push", "context_pop", "mark",
+        "api_version", "is_active", "dump", "set_limit", "set_dumps", "context_push", "context_pop", "mark",
         "usage", "last_bundle", "last_failure", "exception", "dump_with", "notify_at", "wait", "wake",
         "block_of", "stack_text", "start", "missing", "tick", "note_device", "watermark_begin", "watermark",
         "preloaded", "problem",
@@ -36,6 +36,7 @@ class Library:
     is_active: Callable[[], int]
     dump: Callable[[bytes | None], int]
     set_limit: Callable[[int], None]
+    set_dumps: Callable[[bytes | None, int, int], int]
     context_push: Callable[[bytes], None]
     context_pop: Callable[[], None]
     mark: Callable[[bytes], None]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any, Sequence
 
+from ._telemetry_legacy import nanoseconds
 from .telemetry import TelemetryEventV2
 
 EVENT_TYPES = (
@@ -104,7 +105,7 @@ def as_telemetry(
         used = min(used, event.device_total)
     return TelemetryEventV2(
         schema_version=2,
-        timestamp_ns=int(event.timestamp * 1_000_000_000),
+        timestamp_ns=nanoseconds(event.timestamp),
         event_type=event.event_type,
         collector=collector,
         sampling_interval_ms=sampling_interval_ms,

@@ -23,6 +23,12 @@ def is_number(value: object) -> bool:
     return is_integer(value) or (isinstance(value, float) and math.isfinite(value))
 
 
+def nanoseconds(seconds: float) -> int:
+    """Seconds as nanoseconds, no digit of a float lost (1.7e9 s times 1e9 is not exact)."""
+    whole = int(seconds)
+    return whole * 1_000_000_000 + round((seconds - whole) * 1e9)
+
+
 def _integer(value: Any, key: str) -> int:
     if not is_integer(value):
         raise ValueError(f"{key} must be an integer, not {value!r}")
@@ -98,7 +104,7 @@ def _timestamp_ns(record: Mapping[str, Any]) -> int:
     if not is_number(seconds):
         raise ValueError("a record of version 1 needs a timestamp: seconds since 1970")
     assert isinstance(seconds, (int, float))
-    return int(seconds * 1_000_000_000)
+    return nanoseconds(seconds)
 
 
 def _device_id(record: Mapping[str, Any]) -> int:

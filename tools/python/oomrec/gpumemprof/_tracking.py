@@ -18,6 +18,7 @@ from collections import deque
 from contextlib import contextmanager, suppress
 from typing import Any, Callable, Iterator, Mapping, TypeVar
 
+from .._exceptions import is_failure
 from .._seen import next_moment
 from .._session import at_fork
 from .._thread import Subscription, subscribe
@@ -324,10 +325,9 @@ class Tracker:
         entered: int | None,
     ) -> str | None:
         try:
-            found = classify_oom_exception(error)
-            if not found.is_oom:
+            if not is_failure(error):
                 return None
-            reason = found.reason or "oom_exception"
+            reason = classify_oom_exception(error).reason or "oom_exception"
             self._add_error(reason, context)
             bundle = self._oom_flight_recorder.dump(
                 reason=reason,

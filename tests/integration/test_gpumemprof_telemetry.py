@@ -1,0 +1,382 @@
+"""TelemetryEvent version 2 in Python: every rule, the conversion of version 1, and files.
+
+A record that holds to all rules is broken in one place at a time; the second reader of the same
+rules, tests/telemetry.py, must agree each time.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import sys
+from collections import UserDict
+from pathlib import Path
+
+import pytest
+import telemetry as rules
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tools" / "python"))
+
+from oomrec.errors import ConfigurationError  # noqa: E402
+from oomrec.gpumemprof._ranks import rank_identity  # noqa: E402
+from oomrec.gpumemprof.telemetry import (  # noqa: E402
+    REQUIRED_V2_FIELDS,
+    TelemetryEventV2,
+    load_telemetry_events,
+    telemetry_event_from_record,
+    telemetry_event_to_dict,
+    validate_telemetry_record,
+    write_telemetry_events,
+)
+
+VALID = {
+    "schema_version": 2,
+    "timestamp_ns": 1_700_000_000_123_456_789,
+    "event_type": "sample",
+    "collector": "gpumemprof.cuda_tracker",
+    "sampling_interval_ms": 100,
+    "pid": 1234,
+    "host": "node-7",
+    "device_id": 0,
+    "allocator_allocated_bytes": 1021,
+    "allocator_reserved_bytes": 2039,
+    "allocator_active_bytes": 509,
+    "allocator_inactive_bytes": 1531,
+    "allocator_change_bytes": -251,
+    "device_used_bytes": 2039,
+    "device_free_bytes": 4093,
+    "device_total_bytes": 6132,
+    "context": "epoch 3",
+    "metadata": {"origin": "test"},
+}
+RANKED = {**VALID, "job_id": "77", "rank": 5, "local_rank": 1, "world_size": 8}
+
+AT_LEAST_0 = [
+    "timestamp_ns", "sampling_interval_ms", "allocator_allocated_bytes",
+    "allocator_reserved_bytes", "allocator_active_bytes", "allocator_inactive_bytes",
+    "device_used_bytes", "device_free_bytes", "device_total_bytes", "rank", "local_rank",
+]  # fmt: skip
+NULLABLE = [
+    "allocator_active_bytes", "allocator_inactive_bytes", "device_free_bytes",
+    "device_total_bytes", "context", "job_id",
+]  # fmt: skip
+INTEGERS = [*AT_LEAST_0, "schema_version", "pid", "device_id", "allocator_change_bytes", "world_size"]
+TEXTS = ["event_type", "collector", "host"]
+
+
+def broken() -> list:
+    """(what is wrong, key, value): each breaks one rule of a record that holds to all."""
+    cases = [("below 0", key, -1) for key in AT_LEAST_0]
+    cases += [("below -1", key, -2) for key in ("pid", "device_id")]
+    cases += [("a bool is no integer", key, value) for key in INTEGERS for value in (True, False)]
+    cases += [("a float is none", key, 1.0) for key in INTEGERS]
+    cases += [("a text is none", key, "1") for key in INTEGERS]
+    cases += [("null", key, None) for key in RANKED if key not in NULLABLE]
+    cases += [("no text", key, 7) for key in [*TEXTS, "context", "job_id"]]
+    cases += [("no object", "metadata", value) for value in ([], "{}", UserDict({"a": 1}))]
+    cases += [("another version", "schema_version", value) for value in (0, 1, 3)]
+    cases += [("no rank below the world size", key, 8) for key in ("rank", "local_rank")]
+    cases += [("no world", "world_size", 0)]
+    cases += [("more than there is", key, 6133) for key in ("device_used_bytes", "device_free_bytes")]
+    return [pytest.param(key, value, id=f"{key}={value!r}: {why}") for why, key, value in cases]
+
+
+@pytest.mark.parametrize("record", [VALID, RANKED], ids=["alone", "of a job"])
+def test_a_record_that_holds_to_all_rules_is_read_and_written_as_it_is(record):
+    assert rules.problems(record) == []
+    validate_telemetry_record(record)
+    assert telemetry_event_to_dict(telemetry_event_from_record(record)) == record
+
+
+@pytest.mark.parametrize(("key", "value"), broken())
+def test_a_record_that_breaks_one_rule_is_refused_by_name(key, value):
+    record = {**RANKED, key: value}
+    with pytest.raises(ValueError, match=key):
+        validate_telemetry_record(record)
+    with pytest.raises(ValueError, match=key):
+        telemetry_event_from_record(record)
+
+
+@pytest.mark.parametrize("key", REQUIRED_V2_FIELDS)
+def test_no_required_key_may_be_missing(key):
+    record = {name: value for name, value in VALID.items() if name != key}
+    with pytest.raises(ValueError, match=f"Missing required telemetry fields: {key}"):
+        validate_telemetry_record(record)
+
+
+def test_no_other_key_may_be_there():
+    with pytest.raises(ValueError, match="Unknown telemetry fields: unknown_counter"):
+        telemetry_event_from_record({**VALID, "unknown_counter": 42})
+
+
+@pytest.mark.parametrize("key", NULLABLE)
+def test_what_is_not_known_is_null(key):
+    validate_telemetry_record({**RANKED, key: None})
+
+
+@pytest.mark.parametrize("key", TEXTS)
+def test_a_text_that_must_be_there_says_something(key):
+    with pytest.raises(ValueError, match=key):
+        validate_telemetry_record({**VALID, key: "  "})
+
+
+def test_the_other_reader_of_these_rules_agrees():
+    """Records broken at random: whatever one of the two refuses the other refuses, too."""
+    rng = random.Random(8)
+    values = [None, True, -2, -1, 0, 1, 7, 8, 6133, 2**70, 1.5, "", "text", [], {}, {"a": 1}]
+    refused = 0
+    for _ in range(4000):
+        record = dict(RANKED)
+        for _ in range(rng.randint(1, 3)):
+            key = rng.choice([*RANKED, "other"])
+            if rng.random() < 0.2:
+                record.pop(key, None)
+            else:
+                record[key] = rng.choice(values)
+        if any(record.get(key) == "" for key in TEXTS):
+            continue  # tests/telemetry.py takes an empty text
+        world = record.get("world_size")
+        ranks = [record.get("rank"), record.get("local_rank")]
+        if rules.is_integer(world) and any(rules.is_integer(r) and r >= world for r in ranks):
+            continue  # and ranks of any size
+        try:
+            validate_telemetry_record(record)
+            problem = None
+        except ValueError as error:
+            problem = error
+        try:
+            agreed = (problem is None) == (rules.problems(record) == [])
+        except TypeError:  # it compares sizes of whatever type
+            agreed = problem is not None
+        assert agreed, (record, problem)
+        refused += problem is not None
+    assert refused > 1000
+
+
+def test_an_event_cannot_be_made_wrong():
+    with pytest.raises(ValueError, match="device_used_bytes"):
+        TelemetryEventV2(**{**VALID, "device_used_bytes": 6133})
+
+
+# Version 1
+
+
+def test_version_1_of_a_gpu():
+    event = telemetry_event_from_record(
+        {
+            "timestamp": 1700000000.25,
+            "event_type": "allocation",
+            "memory_allocated": 10_000,
+            "memory_reserved": 15_000,
+            "memory_change": 512,
+            "device_id": 0,
+            "context": "alloc",
+            "metadata": {"a": 1},
+            "metadata_usage_percent": 75.5,
+        },
+        default_sampling_interval_ms=100,
+    )
+    record = telemetry_event_to_dict(event)
+    assert rules.problems(record) == []
+    assert record["timestamp_ns"] == 1_700_000_000_250_000_000
+    assert record["collector"] == "gpumemprof.cuda_tracker"
+    assert (record["allocator_allocated_bytes"], record["allocator_reserved_bytes"]) == (10_000, 15_000)
+    assert record["allocator_change_bytes"] == 512
+    assert record["metadata"] == {"a": 1, "usage_percent": 75.5}
+    assert record["sampling_interval_ms"] == 100
+
+
+def test_version_1_that_says_next_to_nothing_has_the_defaults():
+    record = telemetry_event_to_dict(
+        telemetry_event_from_record({"timestamp": 1700000001, "memory_allocated": 8191})
+    )
+    assert rules.problems(record) == []
+    assert {key: record[key] for key in ("pid", "host", "device_id", "event_type")} == {
+        "pid": -1,
+        "host": "unknown",
+        "device_id": -1,
+        "event_type": "sample",
+    }
+    assert record["allocator_reserved_bytes"] == record["device_used_bytes"] == 8191
+    assert record["allocator_change_bytes"] == 0
+    assert record["device_total_bytes"] is None and record["device_free_bytes"] is None
+    assert record["collector"] == "gpumemprof.cpu_tracker"
+
+
+@pytest.mark.parametrize(
+    ("device", "device_id"),
+    [("/GPU:1", 1), ("/GPU:0", 0), ("cuda:3", 3), ("cuda", 0), ("/CPU:0", -1), ("cpu", -1), (2, 2), ("?", -1)],
+)
+def test_version_1_names_its_device_in_words(device, device_id):
+    record = {"timestamp": 1.0, "type": "sample", "memory_mb": 2.0, "device": device}
+    event = telemetry_event_from_record(record)
+    assert event.device_id == device_id
+    assert event.allocator_allocated_bytes == 2 << 20 and event.collector == "tfmemprof.memory_tracker"
+
+
+@pytest.mark.parametrize(
+    "record",
+    [
+        {"memory_allocated": 1},
+        {"timestamp": None, "memory_allocated": 1},
+        {"timestamp": True, "memory_allocated": 1},
+        {"timestamp": "1.0", "memory_allocated": 1},
+        {"timestamp": float("nan"), "memory_allocated": 1},
+        {"timestamp": 1.0, "memory_allocated": 1.5},
+        {"timestamp": 1.0, "memory_allocated": True},
+        {"timestamp": 1.0, "metadata": []},
+        {"timestamp": 1.0, "type": ""},
+        {"timestamp": -1.0},
+    ],
+)
+def test_version_1_of_wrong_types_or_without_a_time_is_refused(record):
+    with pytest.raises(ValueError):
+        telemetry_event_from_record(record)
+
+
+@pytest.mark.parametrize(
+    ("version", "words"),
+    [("2", "must be an integer"), (True, "must be an integer"), (None, "must be an integer"),
+     (1, "Unsupported schema_version: 1"), (3, "Unsupported schema_version: 3")],
+)  # fmt: skip
+def test_a_version_that_is_not_2_is_never_taken_for_version_1(version, words):
+    with pytest.raises(ValueError, match=words):
+        telemetry_event_from_record({"schema_version": version, "timestamp": 1.0})
+
+
+def test_version_1_may_be_refused():
+    with pytest.raises(ValueError, match="Legacy record conversion is disabled"):
+        telemetry_event_from_record({"timestamp": 1.0}, permissive_legacy=False)
+
+
+# Files
+
+
+@pytest.mark.parametrize("form", ["json", "csv"])
+def test_what_is_written_is_read_again(tmp_path, form):
+    events = [
+        telemetry_event_from_record(record)
+        for record in (
+            VALID,
+            RANKED,
+            {**VALID, "context": None, "device_total_bytes": None, "device_free_bytes": None},
+            {**VALID, "context": 'comma, "quote"\nline', "metadata": {"ä": [1, None, "x"]}},
+        )
+    ]
+    path = tmp_path / f"events.{form}"
+    write_telemetry_events(path, events, form)
+    assert load_telemetry_events(path) == events
+
+
+@pytest.mark.parametrize("form", ["json", "csv"])
+def test_no_events_are_a_file_of_none(tmp_path, form):
+    path = tmp_path / f"events.{form}"
+    write_telemetry_events(path, [], form)
+    assert load_telemetry_events(path) == []
+
+
+def test_an_unknown_format_is_refused_before_a_file_is_made(tmp_path):
+    with pytest.raises(ValueError, match="xml"):
+        write_telemetry_events(tmp_path / "events.xml", [], "xml")
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "count"),
+    [
+        (json.dumps([VALID, VALID]), 2),
+        (json.dumps(VALID), 1),
+        (json.dumps({"peak": 1, "events": [VALID]}), 1),
+        (f"{json.dumps(VALID)}\n{json.dumps(RANKED)}\n\n", 2),
+    ],
+    ids=["array", "one", "under a key", "lines"],
+)
+def test_files_of_json(tmp_path, text, count):
+    path = tmp_path / "events.json"
+    path.write_text(text)
+    assert len(load_telemetry_events(path)) == count
+
+
+def test_a_key_of_ones_own(tmp_path):
+    path = tmp_path / "events.json"
+    path.write_text(json.dumps({"samples": [VALID]}))
+    assert len(load_telemetry_events(path, events_key="samples")) == 1
+    with pytest.raises(ValueError, match="'other'"):
+        load_telemetry_events(path, events_key="other")
+
+
+def test_csv_of_version_1_and_of_other_writers(tmp_path):
+    """pandas writes integers of a column with gaps as floats, and dictionaries as Python does."""
+    path = tmp_path / "tracking.csv"
+    path.write_text(
+        "timestamp,event_type,memory_allocated,memory_reserved,device_id,total_memory,metadata\n"
+        "1700000000.5,allocation,1021,2039,0,4096.0,\"{'usage_percent': 12.5, 'ok': True}\"\n"
+        "1700000001,peak,1023,2039,0,,\n"
+    )
+    first, second = load_telemetry_events(path)
+    assert first.device_total_bytes == 4096 and first.device_free_bytes == 4096 - 1021
+    assert first.metadata == {"usage_percent": 12.5, "ok": True}
+    assert second.device_total_bytes is None and second.metadata == {}
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "words"),
+    [
+        ("a.json", "", "no JSON"),
+        ("a.json", "nonsense", "no JSON"),
+        ("a.json", "7", "object or array"),
+        ("a.json", '{"peak": 1}', "no telemetry events"),
+        ("a.json", json.dumps([VALID, 7]), "event 1: .* must be an object"),
+        ("a.json", json.dumps([VALID, {**VALID, "pid": True}]), "event 1: pid"),
+        ("a.json", f"{json.dumps(VALID)}\n{{", "line 2: no JSON"),
+        ("a.json", "[" * 100_000, "no"),
+        ("a.csv", "timestamp,pid\n1.0\n", "cells"),
+        ("a.csv", "timestamp,pid\n1.0,x\n", "event 0: pid"),
+    ],
+)  # fmt: skip
+def test_a_file_that_is_none_says_what_is_wrong(tmp_path, name, text, words):
+    path = tmp_path / name
+    path.write_text(text)
+    with pytest.raises(ValueError, match=words):
+        load_telemetry_events(path)
+
+
+def test_a_file_that_is_not_there(tmp_path):
+    with pytest.raises(OSError):
+        load_telemetry_events(tmp_path / "none.json")
+
+
+# Ranks
+
+TORCHRUN = {"RANK": "3", "LOCAL_RANK": "1", "WORLD_SIZE": "4", "TORCHELASTIC_RUN_ID": "run-1"}
+OPEN_MPI = {"OMPI_COMM_WORLD_RANK": "5", "OMPI_COMM_WORLD_LOCAL_RANK": "1", "OMPI_COMM_WORLD_SIZE": "8"}
+SLURM = {"SLURM_PROCID": "6", "SLURM_LOCALID": "2", "SLURM_NTASKS": "16", "SLURM_JOB_ID": "99"}
+
+
+@pytest.mark.parametrize(
+    ("environment", "expected"),
+    [
+        ({}, {}),
+        (TORCHRUN, {"rank": 3, "local_rank": 1, "world_size": 4, "job_id": "run-1"}),
+        (OPEN_MPI, {"rank": 5, "local_rank": 1, "world_size": 8}),
+        (SLURM, {"rank": 6, "local_rank": 2, "world_size": 16, "job_id": "99"}),
+        ({**SLURM, **TORCHRUN}, {"rank": 3, "local_rank": 1, "world_size": 4, "job_id": "run-1"}),
+        ({**SLURM, "RANK": "3", "WORLD_SIZE": "4"}, {"rank": 6, "local_rank": 2, "world_size": 16, "job_id": "99"}),
+        ({**OPEN_MPI, **TORCHRUN, "RANK": "4"}, {"rank": 5, "local_rank": 1, "world_size": 8, "job_id": "run-1"}),
+        ({**TORCHRUN, "RANK": "-1"}, {"job_id": "run-1"}),
+        ({**TORCHRUN, "RANK": "³"}, {"job_id": "run-1"}),
+    ],
+)  # fmt: skip
+def test_the_rank_is_of_the_first_group_that_is_whole_and_makes_sense(environment, expected):
+    assert rank_identity(environment=environment) == expected
+
+
+def test_what_is_said_wins():
+    found = rank_identity(job_id="mine", rank=2, environment=TORCHRUN)
+    assert found == {"rank": 2, "local_rank": 1, "world_size": 4, "job_id": "mine"}
+
+
+@pytest.mark.parametrize("given", [{"rank": 4}, {"rank": -1}, {"world_size": 0}, {"rank": True}])
+def test_what_is_said_must_make_sense(given):
+    with pytest.raises(ConfigurationError):
+        rank_identity(environment=TORCHRUN, **given)
