@@ -25,9 +25,14 @@ _NAMES_OF_NO_FAILURES = ("CancelledError", "Cancelled")
 _reserve: bytearray | None = bytearray(RESERVE_BYTES)
 
 
+def is_end(error: BaseException) -> bool:
+    """Whether the exception only ends a generator or a task."""
+    return isinstance(error, _NO_FAILURES) or type(error).__name__ in _NAMES_OF_NO_FAILURES
+
+
 def is_failure(error: BaseException) -> bool:
     """Whether the exception says that memory ran out."""
-    if isinstance(error, _NO_FAILURES) or type(error).__name__ in _NAMES_OF_NO_FAILURES:
+    if is_end(error):
         return False
     try:
         return classify_oom_exception(error).is_oom

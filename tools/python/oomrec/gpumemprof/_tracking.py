@@ -18,13 +18,13 @@ from collections import deque
 from contextlib import contextmanager, suppress
 from typing import Any, Callable, Iterator, Mapping, TypeVar
 
-from .._exceptions import is_failure
+from .. import _exceptions
 from .._seen import next_moment
 from .._session import at_fork
 from .._thread import Subscription, subscribe
-from ..classify import classify_oom_exception
 from ..errors import ConfigurationError
 from . import _recorder
+from ._classify import classify_oom_exception
 from ._events import ALERT_TYPES, TrackingEvent, as_telemetry, selected, timeline
 from ._ranks import rank_identity
 from .device_collectors import DeviceMemoryCollector, DeviceMemorySample
@@ -325,9 +325,11 @@ class Tracker:
         entered: int | None,
     ) -> str | None:
         try:
-            if not is_failure(error):
+            # A task that is cancelled, a generator that is closed: an OOM may be their context.
+            found = classify_oom_exception(error)
+            if not found.is_oom or _exceptions.is_end(error):
                 return None
-            reason = classify_oom_exception(error).reason or "oom_exception"
+            reason = found.reason or "oom_exception"
             self._add_error(reason, context)
             bundle = self._oom_flight_recorder.dump(
                 reason=reason,

@@ -17,10 +17,11 @@ from typing import Any, Iterator, Mapping
 
 from .. import _exceptions
 from .._seen import next_moment
-from ..classify import OOMExceptionClassification, classify_oom_exception
+from ..classify import OOMExceptionClassification
 from ..errors import ConfigurationError
 from . import _recorder
 from ._bundle_events import add_events
+from ._classify import classify_oom_exception
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,56 @@
+"""Which exceptions a flight recorder takes for lack of memory: those of `oomrec.classify`, and those
+that only say so.
+
+GPU Memory Profiler goes by words in the message, and its programs simulate an OOM by raising a
+RuntimeError with such words. They are taken here, too, but only where they speak of memory: "seat
+allocation failed for user 7" and "gRPC resource exhausted: quota" do not.
+"""
+
+from __future__ import annotations
+
+import re
+
+from ..classify import OOMExceptionClassification
+from ..classify import classify_oom_exception as classify_by_table
+
+_TENSORFLOW = "tensorflow.ResourceExhaustedError"
+
+# Of RuntimeErrors: the words that the reason names, and what the message must hold.
+_WORDS = (
+    ("out of memory", re.compile(r"\bout of memory\b", re.IGNORECASE)),
+    (
+        "resource exhausted",
+        re.compile(r"\bresource exhausted: .*\b(OOM|memory|allocat)", re.IGNORECASE),
+    ),
+    (
+        "failed to allocate",
+        re.compile(r"\bfailed to allocate .*(\bmemory\b|\bbytes\b|\d ?[KMGT]i?B\b)", re.IGNORECASE),
+    ),
+    (
+        "allocation failed",
+        re.compile(r"\b(memory|tensor|buffer|device|cuda|hip|gpu) allocation failed", re.IGNORECASE),
+    ),
+)
+_MOST_CHARACTERS = 65536
+
+
+def classify_oom_exception(exc: BaseException) -> OOMExceptionClassification:
+    """Whether an exception is for lack of memory, or says so, and by what it was known.
+
+    As `oomrec.classify_oom_exception`, and besides: RuntimeErrors whose message speaks of memory that
+    ran out, and classes of any module that are called ResourceExhaustedError and tell of a tensor.
+    """
+    found = classify_by_table(exc)
+    if found.is_oom:
+        return found
+    try:
+        message = str(exc)[:_MOST_CHARACTERS]
+    except Exception:  # its own __str__
+        return found
+    if type(exc).__name__.endswith("ResourceExhaustedError") and "OOM" in message:
+        return OOMExceptionClassification(True, _TENSORFLOW)
+    if isinstance(exc, RuntimeError):
+        for words, pattern in _WORDS:
+            if pattern.search(message):
+                return OOMExceptionClassification(True, f"message_pattern:{words}")
+    return found
