@@ -8,18 +8,13 @@ from __future__ import annotations
 
 import json
 import random
-import sys
 from collections import UserDict
-from pathlib import Path
 
 import pytest
 import telemetry as rules
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tools" / "python"))
-
-from oomrec.errors import ConfigurationError  # noqa: E402
-from oomrec.gpumemprof._ranks import rank_identity  # noqa: E402
-from oomrec.gpumemprof.telemetry import (  # noqa: E402
+from oomrec.errors import ConfigurationError
+from oomrec.gpumemprof._ranks import rank_identity
+from oomrec.gpumemprof.telemetry import (
     REQUIRED_V2_FIELDS,
     TelemetryEventV2,
     load_telemetry_events,
@@ -60,7 +55,14 @@ NULLABLE = [
     "allocator_active_bytes", "allocator_inactive_bytes", "device_free_bytes",
     "device_total_bytes", "context", "job_id",
 ]  # fmt: skip
-INTEGERS = [*AT_LEAST_0, "schema_version", "pid", "device_id", "allocator_change_bytes", "world_size"]
+INTEGERS = [
+    *AT_LEAST_0,
+    "schema_version",
+    "pid",
+    "device_id",
+    "allocator_change_bytes",
+    "world_size",
+]
 TEXTS = ["event_type", "collector", "host"]
 
 
@@ -77,7 +79,9 @@ def broken() -> list:
     cases += [("another version", "schema_version", value) for value in (0, 1, 3)]
     cases += [("no rank below the world size", key, 8) for key in ("rank", "local_rank")]
     cases += [("no world", "world_size", 0)]
-    cases += [("more than there is", key, 6133) for key in ("device_used_bytes", "device_free_bytes")]
+    cases += [
+        ("more than there is", key, 6133) for key in ("device_used_bytes", "device_free_bytes")
+    ]
     return [pytest.param(key, value, id=f"{key}={value!r}: {why}") for why, key, value in cases]
 
 
@@ -180,7 +184,10 @@ def test_version_1_of_a_gpu():
     assert rules.problems(record) == []
     assert record["timestamp_ns"] == 1_700_000_000_250_000_000
     assert record["collector"] == "gpumemprof.cuda_tracker"
-    assert (record["allocator_allocated_bytes"], record["allocator_reserved_bytes"]) == (10_000, 15_000)
+    assert (record["allocator_allocated_bytes"], record["allocator_reserved_bytes"]) == (
+        10_000,
+        15_000,
+    )
     assert record["allocator_change_bytes"] == 512
     assert record["metadata"] == {"a": 1, "usage_percent": 75.5}
     assert record["sampling_interval_ms"] == 100
@@ -205,13 +212,24 @@ def test_version_1_that_says_next_to_nothing_has_the_defaults():
 
 @pytest.mark.parametrize(
     ("device", "device_id"),
-    [("/GPU:1", 1), ("/GPU:0", 0), ("cuda:3", 3), ("cuda", 0), ("/CPU:0", -1), ("cpu", -1), (2, 2), ("?", -1)],
+    [
+        ("/GPU:1", 1),
+        ("/GPU:0", 0),
+        ("cuda:3", 3),
+        ("cuda", 0),
+        ("/CPU:0", -1),
+        ("cpu", -1),
+        (2, 2),
+        ("?", -1),
+    ],
 )
 def test_version_1_names_its_device_in_words(device, device_id):
     record = {"timestamp": 1.0, "type": "sample", "memory_mb": 2.0, "device": device}
     event = telemetry_event_from_record(record)
     assert event.device_id == device_id
-    assert event.allocator_allocated_bytes == 2 << 20 and event.collector == "tfmemprof.memory_tracker"
+    assert (
+        event.allocator_allocated_bytes == 2 << 20 and event.collector == "tfmemprof.memory_tracker"
+    )
 
 
 @pytest.mark.parametrize(
@@ -349,7 +367,11 @@ def test_a_file_that_is_not_there(tmp_path):
 # Ranks
 
 TORCHRUN = {"RANK": "3", "LOCAL_RANK": "1", "WORLD_SIZE": "4", "TORCHELASTIC_RUN_ID": "run-1"}
-OPEN_MPI = {"OMPI_COMM_WORLD_RANK": "5", "OMPI_COMM_WORLD_LOCAL_RANK": "1", "OMPI_COMM_WORLD_SIZE": "8"}
+OPEN_MPI = {
+    "OMPI_COMM_WORLD_RANK": "5",
+    "OMPI_COMM_WORLD_LOCAL_RANK": "1",
+    "OMPI_COMM_WORLD_SIZE": "8",
+}
 SLURM = {"SLURM_PROCID": "6", "SLURM_LOCALID": "2", "SLURM_NTASKS": "16", "SLURM_JOB_ID": "99"}
 
 

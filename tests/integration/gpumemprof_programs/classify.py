@@ -13,7 +13,9 @@ class ResourceExhaustedError(RuntimeError):
 ResourceExhaustedError.__module__ = "tensorflow.python.framework.errors_impl"
 
 CASES = [
-    RuntimeError("CUDA out of memory. Tried to allocate 20.00 MiB (GPU 0; 8.00 GiB total capacity)"),
+    RuntimeError(
+        "CUDA out of memory. Tried to allocate 20.00 MiB (GPU 0; 8.00 GiB total capacity)"
+    ),
     RuntimeError("HIP out of memory. Tried to allocate 20.00 MiB"),
     MemoryError(),
     ResourceExhaustedError("OOM when allocating tensor with shape[1024,1024]"),

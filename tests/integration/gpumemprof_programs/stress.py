@@ -19,7 +19,9 @@ tracker.start_tracking()
 blocks = []
 caught = False
 try:
-    with tracker.capture_oom(context="demo.stress", metadata={"cap_mb": cap_mb, "step_mb": STEP_MB}):
+    with tracker.capture_oom(
+        context="demo.stress", metadata={"cap_mb": cap_mb, "step_mb": STEP_MB}
+    ):
         while len(blocks) * STEP_MB < cap_mb:
             size = STEP_MB << 20
             block = bytearray(size) if device == "cpu" else cuda.device_array(size, "uint8")

@@ -28,7 +28,9 @@ _WORDS = (
     ),
     (
         "allocation failed",
-        re.compile(r"\b(memory|tensor|buffer|device|cuda|hip|gpu) allocation failed", re.IGNORECASE),
+        re.compile(
+            r"\b(memory|tensor|buffer|device|cuda|hip|gpu) allocation failed", re.IGNORECASE
+        ),
     ),
 )
 _MOST_CHARACTERS = 65536
