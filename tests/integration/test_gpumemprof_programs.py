@@ -1,0 +1,135 @@
+"""The programs of GPU Memory Profiler's users, with only the import changed: on the host, and on a
+driver of no device with numba in PyTorch's place; recorded, and with the library loaded later."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from pathlib import Path
+
+import pytest
+from conftest import SOURCE, metadata
+from oomrec.gpumemprof import load_telemetry_events
+from python_programs import package_environment
+
+PROGRAMS = SOURCE / "tests" / "integration" / "gpumemprof_programs"
+GPU = pytest.param("cuda:0", marks=pytest.mark.needs_module("numba"))
+
+
+@pytest.fixture(params=["recorded", "loaded later"])
+def runner(request, preload, plain):
+    return preload if request.param == "recorded" else plain
+
+
+@pytest.fixture
+def program(tmp_path, build_dir, fake_gpu):
+    """program(runner, "stress", "cpu", 64) runs a program, its import changed; its output's lines."""
+
+    def run(runner, name, *args, before=(), env=None):
+        text = (PROGRAMS / f"{name}.py").read_text()
+        changed, count = re.subn(r"(?m)^from gpumemprof\b", "from oomrec.gpumemprof", text)
+        assert count >= (0 if name == "analyze" else 1)
+        script = tmp_path / f"{name}.py"
+        script.write_text(changed)
+        environment = {**package_environment(build_dir), **fake_gpu, "FAKE_GPU_BYTES": "256M"}
+        ended = runner(*before, sys.executable, script, *args, env={**environment, **(env or {})})
+        assert ended.exit_code == 0, str(ended)
+        return dict(line.partition(": ")[::2] for line in ended.stdout.splitlines())
+
+    return run
+
+
+def analyzed(program, plain, device, bundle) -> dict:
+    told = program(plain, "analyze", device, bundle)
+    for question in ("message", "counts agree", "all files there", "in order"):
+        assert told[question] == "True", told
+    assert told["keys"] == "[]", told
+    assert told["peak"].startswith("True"), told
+    return told
+
+
+@pytest.mark.parametrize("device", ["cpu", GPU])
+def test_configure(runner, program, tmp_path, device):
+    said = program(runner, "configure", device)
+    backend = "cpu" if device == "cpu" else "cuda"
+    assert said["tracked on"] == backend and said["backend"] == backend
+    assert said["peak above 90 MiB"].startswith("True")
+    assert said["allocations seen"] == said["cleanups"] == said["timeline"] == "True", said
+    assert said["recorder"] == "True None"
+    assert said["alerts"].startswith("True {") and "warning" in said["alerts"]
+    assert said["events"] == "['start']"
+    for form in ("csv", "json"):
+        events = load_telemetry_events(tmp_path / f"events.{form}", permissive_legacy=False)
+        assert events[0].event_type == "start"
+        assert {event.collector for event in events} == {f"gpumemprof.{backend}_tracker"}
+    assert not (tmp_path / "diagnostics").exists()  # nothing is made before there is a bundle
+
+
+@pytest.mark.parametrize("device", ["cpu", GPU])
+def test_capture(runner, program, plain, preload, tmp_path, device):
+    said = program(runner, "capture", device)
+    assert said["raised"] == said["exception"]
+    assert said["exception"] == ("MemoryError" if device == "cpu" else "CudaAPIError")
+    assert said["context"] == "training.forward_pass" and said["batch size"] == "128"
+    bundle = Path(said["dump"])
+    assert bundle.parent == tmp_path / "oom_dumps"
+    told = metadata(bundle)
+    own = told["custom_metadata"]
+    assert own["model"] == "resnet50" and own["reason"] == "mine"
+    assert told["reason"] != "mine" and own["tracker"] != "mine"  # what we say stays ours
+    if runner is preload:
+        assert told["request"]["size"] == 128 << 40
+    analyzed(program, plain, device, bundle)
+
+
+@pytest.mark.parametrize("device", ["cpu", GPU])
+def test_classify(plain, program, device, tmp_path):
+    text = (PROGRAMS / "classify.py").read_text()
+    assert text.count("Error(") == 7 + 1  # its cases, and a class
+    said = program(plain, "classify", device)
+    assert list(said) == [
+        "RuntimeError True True not tried",
+        "MemoryError True True not tried",
+        "ResourceExhaustedError True True not tried",
+        "ValueError False False None",
+        "RuntimeError False False None",
+        "KeyError False False None",
+    ]
+    assert not (tmp_path / "oom_dumps").exists()
+
+
+@pytest.mark.parametrize("device", ["cpu", GPU])
+def test_simulate(runner, program, plain, device):
+    said = program(runner, "simulate", device)
+    assert said["is OOM"] == said["dump exists"] == "True"
+    told = analyzed(program, plain, device, said["dump"])
+    assert told["exception"] == "builtins RuntimeError" and told["context"] == "demo.simulated"
+    assert told["reason"].startswith("exception")
+    own = metadata(Path(said["dump"]))["custom_metadata"]
+    assert own["scenario_mode"] == "simulated"
+    assert own["backend"] == ("cpu" if device == "cpu" else "cuda")
+    events = json.loads((Path(said["dump"]) / "events.json").read_text())
+    assert {"start", "error"} <= {event["event_type"] for event in events}
+
+
+def test_stress_on_the_host(oomrec, plain, program):
+    limited = ["run", "--limit", "256M", "--"]
+    said = program(oomrec, "stress", "cpu", 4096, before=limited)
+    assert said["status"] == "PASS", said
+    told = metadata(Path(said["dump"]))
+    assert told["reason"] == "soft_limit" and told["exception_type"] == "MemoryError"
+    assert told["context"] == "demo.stress" and told["custom_metadata"]["cap_mb"] == 4096
+    analyzed(program, plain, "cpu", said["dump"])
+
+
+@pytest.mark.needs_module("numba")
+def test_stress_on_a_gpu(runner, plain, program):
+    said = program(runner, "stress", "cuda:0", 4096)
+    assert said["status"] == "PASS", said
+    told = analyzed(program, plain, "cuda:0", said["dump"])
+    assert told["exception"].endswith("CudaAPIError")
+
+
+def test_stress_that_stays_below_its_cap(runner, program):
+    assert program(runner, "stress", "cpu", 64) == {"status": "SKIP", "dump": "None"}

@@ -1,0 +1,472 @@
+"""The flight recorder of trackers: real refusals, full disks, retention, threads, forks.
+
+Programs run under the recorder, or load its library by themselves where that is said.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+from conftest import metadata
+from oomrec.gpumemprof._bundle_events import add_events
+from python_programs import package_environment, programs
+
+TRACKER = """
+import json, os, sys, threading, time
+from oomrec.gpumemprof import MemoryTracker, CPUMemoryTracker
+from oomrec.gpumemprof.oom_flight_recorder import OOMFlightRecorder, OOMFlightRecorderConfig
+
+def tracker(**options):
+    return MemoryTracker(**{"device": "cpu", "enable_oom_flight_recorder": True, **options})
+"""
+
+
+@pytest.fixture
+def recorded(preload, build_dir):
+    run = programs(preload, build_dir)
+    return lambda text, *args, **options: run(TRACKER + text, *args, **options)
+
+
+@pytest.fixture
+def loaded(plain, build_dir):
+    run = programs(plain, build_dir)
+    return lambda text, *args, **options: run(TRACKER + text, *args, **options)
+
+
+def bundles(directory: Path) -> list[Path]:
+    return sorted(manifest.parent for manifest in directory.glob("oom_*/manifest.json"))
+
+
+def events_of(bundle: Path) -> list[dict]:
+    return json.loads((bundle / "events.json").read_text())
+
+
+def test_a_real_refusal_its_exception_and_the_trackers_events_are_one_bundle(recorded, tmp_path):
+    run = recorded(
+        """
+with tracker(sampling_interval=0.02, oom_dump_dir="mine") as t:
+    time.sleep(0.1)
+    with t.capture_oom("step 7", {"batch": 64}):
+        bytearray(1 << 46)
+"""
+    )
+    assert run.exit_code == 1 and run.stderr.rstrip().endswith("MemoryError"), str(run)
+    [bundle] = bundles(tmp_path / "mine")
+    assert run.bundles() == []
+    told = metadata(bundle)
+    assert (told["context"], told["exception_type"]) == ("step 7", "MemoryError")
+    assert told["request"]["size"] >= 1 << 46 and told["verdict"]["code"]
+    assert "bytearray(1 << 46)" in told["exception_traceback"]
+    events = events_of(bundle)
+    manifest = json.loads((bundle / "manifest.json").read_text())
+    assert manifest["event_count"] == told["captured_event_count"] == len(events)
+    assert events[-1]["event_type"] == "error" and events[-1]["size"] >= 1 << 46  # the refusal
+    assert {"start", "peak"} <= {event["event_type"] for event in events}
+    assert any(event["api"] for event in events)  # and what the recorder saw
+    assert len({tuple(sorted(event)) for event in events}) == 1  # of one schema
+    assert not list(bundle.glob(".*"))
+
+
+def test_a_bundle_that_the_recorder_wrote_by_itself_is_named(recorded, tmp_path):
+    """The program catches the refusal far from any capture."""
+    run = recorded(
+        """
+import oomrec
+with tracker(oom_dump_dir="mine") as t:
+    print(t.last_oom_dump_path)
+    try:
+        bytearray(1 << 46)
+    except MemoryError:
+        pass
+    print(t.last_oom_dump_path, oomrec.last_bundle())
+    print(t.get_statistics()["last_oom_dump_path"])
+"""
+    )
+    [bundle] = bundles(tmp_path / "mine")
+    assert run.stdout == f"None\n{bundle} {bundle}\n{bundle}\n", str(run)
+
+
+def test_where_bundles_go_is_the_trackers_wish_while_it_is_at_work(recorded, tmp_path):
+    run = recorded(
+        """
+import oomrec
+oomrec.dump("before")
+first, second = tracker(oom_dump_dir="first"), tracker(oom_dump_dir="second")
+first.start_tracking()
+oomrec.dump("in first")
+second.start_tracking()
+oomrec.dump("in second")
+first.stop_tracking()
+oomrec.dump("still in second")
+with first.capture_oom():
+    oomrec.dump("in first again")
+oomrec.dump("in second again")
+second.stop_tracking()
+oomrec.dump("after")
+"""
+    )
+
+    def contexts(directory):
+        return [metadata(bundle)["context"] for bundle in bundles(directory)]
+
+    assert contexts(run.dump_dir) == ["before", "after"], str(run)
+    assert contexts(tmp_path / "first") == ["in first", "in first again"]
+    assert contexts(tmp_path / "second") == ["in second", "still in second", "in second again"]
+
+
+@pytest.mark.parametrize("kind", ["recorded", "loaded"])
+def test_the_newest_stay(kind, request, tmp_path):
+    run = request.getfixturevalue(kind)(
+        """
+t = tracker(oom_max_dumps=2, oom_dump_dir="mine")
+for number in range(5):
+    path = t.handle_exception(MemoryError(str(number)), context=str(number))
+    assert path == t.last_oom_dump_path and os.path.exists(path)
+"""
+    )
+    assert run.exit_code == 0, str(run)
+    left = [metadata(bundle)["context"] for bundle in bundles(tmp_path / "mine")]
+    assert "4" in left and len(left) == 2, left
+
+
+def test_bundles_that_are_too_many_bytes_go_but_never_the_newest(recorded, tmp_path):
+    """A bundle that alone is larger than all that may stay is kept."""
+    run = recorded(
+        """
+t = tracker(oom_max_total_mb=1, oom_dump_dir="mine")
+keep = [bytearray(70000) for _ in range(300)]
+for number in range(3):
+    for _ in range(4000):
+        t._add_event("allocation", 1, "x" * 250)
+    print(os.path.exists(t.handle_exception(MemoryError(), context=str(number))))
+"""
+    )
+    assert run.stdout == "True\n" * 3, str(run)
+    left = bundles(tmp_path / "mine")
+    assert metadata(left[-1])["context"] == "2"
+    sizes = [sum(file.stat().st_size for file in bundle.iterdir()) for bundle in left]
+    assert sum(sizes) <= 1 << 20 or len(left) == 1
+
+
+def test_no_bounds(recorded, tmp_path):
+    run = recorded(
+        """
+t = tracker(oom_max_dumps=0, oom_max_total_mb=-1, oom_dump_dir="mine")
+for number in range(7):
+    t.handle_exception(MemoryError())
+"""
+    )
+    assert len(bundles(tmp_path / "mine")) == 7, str(run)
+
+
+def test_several_processes_prune_one_directory(preload, build_dir, tmp_path):
+    script = tmp_path / "program.py"
+    script.write_text(
+        TRACKER
+        + """
+t = tracker(oom_max_dumps=3, oom_dump_dir="shared")
+for number in range(4):
+    path = t.handle_exception(MemoryError(), context=sys.argv[1])
+    print(path is not None)
+"""
+    )
+    environment = package_environment(build_dir)
+    started = [preload.start(sys.executable, script, n, env=environment) for n in range(4)]
+    runs = [preload.finish(process) for process in started]
+    assert [run.stdout for run in runs] == ["True\n" * 4] * 4, "\n".join(map(str, runs))
+    left = bundles(tmp_path / "shared")
+    # Whoever does not get the lock leaves the work to its holder, which had listed before.
+    assert 3 <= len(left) <= 6
+    for bundle in left:
+        files = json.loads((bundle / "manifest.json").read_text())["files"]
+        assert all((bundle / name).exists() for name in files)
+
+
+def test_several_threads_at_once(recorded, tmp_path):
+    """Each has a bundle, or the one that was being written; every exception passes unchanged."""
+    run = recorded(
+        """
+t = tracker(oom_dump_dir="mine", oom_max_dumps=0)
+wrong = []
+start = threading.Barrier(8)
+def work(number):
+    start.wait()
+    error = MemoryError(number)
+    try:
+        with t.capture_oom(str(number)):
+            raise error
+    except MemoryError as caught:
+        if caught is not error:
+            wrong.append(number)
+threads = [threading.Thread(target=work, args=(n,)) for n in range(8)]
+[thread.start() for thread in threads]
+[thread.join() for thread in threads]
+print(wrong, t.stats["alert_count"])
+"""
+    )
+    assert run.stdout == "[] 8\n", str(run)
+    left = bundles(tmp_path / "mine")
+    assert 1 <= len(left) <= 8
+    for bundle in left:
+        assert json.loads((bundle / "manifest.json").read_text())["event_count"] == len(
+            events_of(bundle)
+        )
+
+
+@pytest.mark.parametrize("kind", ["recorded", "loaded"])
+def test_a_full_disk_hurts_nobody(kind, request, tmp_path):
+    """/dev/full is no directory, nothing can be made in /proc: the exception passes all the same."""
+    run = request.getfixturevalue(kind)(
+        """
+t = tracker(oom_dump_dir="/proc/none")
+with t.capture_oom("x"):
+    raise MemoryError("mine")
+"""
+    )
+    assert run.stderr.rstrip().endswith("MemoryError: mine"), str(run)
+    assert "Traceback" in run.stderr and run.stderr.count("Traceback") == 1
+
+
+def test_memory_error_that_no_allocator_saw(recorded, tmp_path):
+    run = recorded(
+        """
+t = tracker(oom_dump_dir="mine")
+with t.capture_oom("huge"):
+    [0] * 2**61
+"""
+    )
+    [bundle] = bundles(tmp_path / "mine")
+    told = metadata(bundle)
+    assert told["exception_type"] == "MemoryError" and told["context"] == "huge", str(run)
+    assert told["custom_metadata"]["oom_reason"] == "MemoryError"
+
+
+def test_the_whole_memory_is_gone_and_the_bundle_is_complete(oomrec, build_dir, tmp_path):
+    """Under a soft limit the handling has only the reserve: texts and events are there all the same."""
+    script = tmp_path / "program.py"
+    script.write_text(
+        TRACKER
+        + """
+t = tracker(oom_dump_dir="mine", sampling_interval=0.02)
+held = []
+with t, t.capture_oom("fill"):
+    while True:
+        held.append(bytearray(1 << 20))
+"""
+    )
+    run = oomrec(
+        "run", "--limit", "128M", "--", sys.executable, script, env=package_environment(build_dir)
+    )
+    assert run.exit_code == 1 and "MemoryError" in run.stderr, str(run)
+    told = [metadata(bundle) for bundle in bundles(tmp_path / "mine")]
+    [filled] = [each for each in told if each["context"] == "fill"]
+    assert filled["reason"] == "soft_limit" and filled["exception_type"] == "MemoryError"
+
+
+def test_other_exceptions_pass_and_leave_nothing(recorded, tmp_path):
+    run = recorded(
+        """
+t = tracker(oom_dump_dir="mine")
+for error in (ValueError("bad input"), KeyboardInterrupt(), SystemExit(3), GeneratorExit()):
+    try:
+        with t.capture_oom():
+            raise error
+    except BaseException as caught:
+        assert caught is error
+print(t.handle_exception(ValueError("seat allocation failed for user 7")), t.events)
+"""
+    )
+    assert run.stdout == "None []\n", str(run)
+    assert not (tmp_path / "mine").exists()
+
+
+def test_nested_captures_write_one_bundle(recorded, tmp_path):
+    recorded(
+        """
+outer, inner = tracker(oom_dump_dir="outer"), tracker(oom_dump_dir="inner")
+try:
+    with outer.capture_oom("outer"):
+        with inner.capture_oom("inner"):
+            raise MemoryError
+except MemoryError as error:
+    print(outer.last_oom_dump_path == inner.last_oom_dump_path)
+"""
+    )
+    assert [metadata(bundle)["context"] for bundle in bundles(tmp_path / "inner")] == ["inner"]
+    assert not (tmp_path / "outer").exists()
+
+
+def test_as_a_decorator(recorded, tmp_path):
+    run = recorded(
+        """
+t = tracker(oom_dump_dir="mine")
+@t.capture_oom("decorated")
+def work():
+    raise MemoryError
+for _ in range(2):
+    try:
+        work()
+    except MemoryError:
+        pass
+"""
+    )
+    assert [metadata(each)["context"] for each in bundles(tmp_path / "mine")] == [
+        "decorated"
+    ] * 2, str(run)
+
+
+def test_a_forked_child_has_bundles_of_its_own_there(recorded, tmp_path):
+    run = recorded(
+        """
+with tracker(oom_dump_dir="mine") as t:
+    pid = os.fork()
+    if pid == 0:
+        try:
+            with t.capture_oom("child"):
+                bytearray(1 << 46)
+        except MemoryError:
+            os._exit(0)
+        os._exit(1)
+    print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), t.last_oom_dump_path)
+"""
+    )
+    assert run.stdout == "0 None\n", str(run)
+    [bundle] = bundles(tmp_path / "mine")
+    assert metadata(bundle)["context"] == "child"
+    assert json.loads((bundle / "manifest.json").read_text())["pid"] != run.pid
+
+
+def test_the_host_tracker_has_it_too(loaded, tmp_path):
+    run = loaded(
+        """
+t = CPUMemoryTracker(0.05, enable_oom_flight_recorder=True, oom_dump_dir="mine", oom_max_dumps=1)
+print(t.handle_exception(MemoryError()) == t.last_oom_dump_path != None)
+"""
+    )
+    assert run.stdout == "True\n", str(run)
+
+
+def test_a_recorder_alone(recorded, tmp_path):
+    """As its own tests use it: any exception, a ring of any events."""
+    run = recorded(
+        """
+recorder = OOMFlightRecorder(OOMFlightRecorderConfig(enabled=True, dump_dir="mine", buffer_size=4))
+for number in range(6):
+    recorder.record_event({"timestamp": time.time(), "event_type": "allocation", "memory_allocated": number})
+path = recorder.dump(reason="message_pattern:out of memory", exception=ValueError("any"),
+                     context="unit-test", backend="cuda", metadata={"test_case": "artifacts"})
+print(path)
+"""
+    )
+    bundle = Path(run.stdout.strip())
+    for name in ("manifest.json", "events.json", "metadata.json", "environment.json"):
+        assert (bundle / name).exists(), str(run)
+    told = metadata(bundle)
+    assert told["context"] == "unit-test" and told["exception_message"] == "any"
+    assert told["custom_metadata"] == {
+        "test_case": "artifacts",
+        "oom_reason": "message_pattern:out of memory",
+        "backend": "cuda",
+    }
+    own = [event for event in events_of(bundle) if event["api"] is None]
+    assert [event["memory_allocated"] for event in own] == [2, 3, 4, 5]
+
+
+def test_without_the_library_only_who_asks_for_bundles_is_refused(plain, build_dir):
+    environment = {**package_environment(build_dir), "OOMREC_LIBRARY": "/nowhere/liboomrec.so"}
+    run = plain(
+        sys.executable,
+        "-c",
+        "import time\n"
+        "from oomrec.gpumemprof import MemoryTracker, OOMFlightRecorder, OOMFlightRecorderConfig\n"
+        "with MemoryTracker(device='cpu', sampling_interval=0.01) as t:\n"
+        "    time.sleep(0.2)\n"
+        "print([event.event_type for event in t.events][:2], t.handle_exception(MemoryError()))\n"
+        "for made in (lambda: MemoryTracker(device='cpu', enable_oom_flight_recorder=True),\n"
+        "             lambda: OOMFlightRecorder(OOMFlightRecorderConfig(enabled=True))):\n"
+        "    try:\n"
+        "        made()\n"
+        "    except RuntimeError as error:\n"
+        "        print(type(error).__name__, 'OOMREC_LIBRARY' in str(error))\n",
+        env=environment,
+    )
+    assert run.stdout == "['start', 'peak'] None\n" + "ConfigurationError True\n" * 2, str(run)
+
+
+def test_a_trackers_share_of_a_core(recorded):
+    """At 0.1 s between samples; measured over three seconds of a program that sleeps."""
+    run = recorded(
+        """
+import resource
+with tracker() as t:
+    time.sleep(0.3)
+    before = resource.getrusage(resource.RUSAGE_SELF)
+    time.sleep(3)
+    after = resource.getrusage(resource.RUSAGE_SELF)
+print((after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime) / 3)
+"""
+    )
+    assert float(run.stdout) <= 0.01, str(run)
+
+
+# Events put into a bundle
+
+
+def bundle_with(tmp_path, text: str) -> Path:
+    bundle = tmp_path / "oom_cpu_20260101_000000_001"
+    bundle.mkdir()
+    (bundle / "events.json").write_text(text)
+    (bundle / "manifest.json").write_text(
+        '{\n "event_count": 2,\n "note": "\\"event_count\\": 7"\n}\n'
+    )
+    (bundle / "metadata.json").write_text('{\n "captured_event_count": 2\n}\n')
+    return bundle
+
+
+RECORDED = """[
+ {
+  "timestamp": 10.5,
+  "event_type": "allocation",
+  "api": "malloc"
+ },
+ {
+  "timestamp": 12.25,
+  "event_type": "error",
+  "api": "malloc"
+ }
+]
+"""
+
+
+def test_events_are_merged_by_time_and_the_last_recorded_stays_last(tmp_path):
+    bundle = bundle_with(tmp_path, RECORDED)
+    mine = [{"timestamp": when, "event_type": "peak"} for when in (9.0, 11.0, 13.0)]
+    assert add_events(str(bundle), mine)
+    events = events_of(bundle)
+    assert [event["timestamp"] for event in events] == [9.0, 10.5, 11.0, 13.0, 12.25]
+    assert events[1]["device_used"] is None and events[0]["api"] is None
+    assert json.loads((bundle / "manifest.json").read_text())["event_count"] == 5
+    assert metadata(bundle)["captured_event_count"] == 5
+    assert (bundle / "events.json").stat().st_mode & 0o777 == 0o600
+
+
+@pytest.mark.parametrize("text", ["[]\n", "[\n]\n"])
+def test_events_of_a_bundle_that_has_none(tmp_path, text):
+    bundle = bundle_with(tmp_path, text)
+    assert add_events(str(bundle), [{"timestamp": 1.0, "context": 'a "quote"\n'}])
+    assert [event["context"] for event in events_of(bundle)] == ['a "quote"\n']
+    assert add_events(str(bundle), [])
+
+
+@pytest.mark.parametrize("broken", ["a file is missing", "an event without a time"])
+def test_a_bundle_that_cannot_be_added_to_stays_as_it_was(tmp_path, broken):
+    text = '[\n {\n  "event_type": "x"\n }\n]\n' if "time" in broken else RECORDED
+    bundle = bundle_with(tmp_path, text)
+    if "missing" in broken:
+        (bundle / "events.json").unlink()
+    assert not add_events(str(bundle), [{"timestamp": 1.0}])
+    assert "missing" in broken or (bundle / "events.json").read_text() == text
+    assert not list(bundle.glob(".*"))

@@ -1,0 +1,5 @@
+"""python -m oomrec.gpumemprof …"""
+
+from oomrec.gpumemprof.cli import main
+
+main()

@@ -1,0 +1,54 @@
+"""``python -m oomrec.gpumemprof``: GPU Memory Profiler's command line, done by the command oomrec.
+
+Its commands and flags are oomrec's own, which watch other processes, too; only defaults that differ
+are filled in. What it prints and how it exits is oomrec's.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import NoReturn, Sequence
+
+from .._library import exec_command
+
+COMMANDS = ("info", "monitor", "track", "analyze", "diagnose")
+
+USAGE = """\
+usage: python -m oomrec.gpumemprof COMMAND [OPTION…]
+
+  info        the system, devices, Python, limits
+  monitor     samples of memory for a while
+  track       events and alerts, until it is ended
+  analyze     what a file of samples or events, or a bundle, says
+  diagnose    a directory with what tells of trouble; exit 2: memory is at risk
+
+Each is the command of oomrec with that name: `oomrec COMMAND --help` lists its options.
+
+examples:
+  python -m oomrec.gpumemprof info --detailed
+  python -m oomrec.gpumemprof track --duration 60 --output events.csv
+  python -m oomrec.gpumemprof analyze events.csv --format txt
+"""
+
+
+def translated(arguments: Sequence[str]) -> list[str]:
+    """The arguments for oomrec: what `track` writes is CSV unless a format is asked for."""
+    words = list(arguments)
+    names = {word.partition("=")[0] for word in words}
+    if words[0] == "track" and "--output" in names and "--format" not in names:
+        words += ["--format", "csv"]
+    return words
+
+
+def main(arguments: Sequence[str] | None = None) -> NoReturn:
+    """Runs one command line (of this process if none is given) and exits with its code."""
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    if not words or words[0] in ("-h", "--help"):
+        sys.stdout.write(USAGE)
+        sys.exit(0)
+    if words[0] not in COMMANDS:
+        sys.stderr.write(
+            f"oomrec.gpumemprof: there is no command {words[0]!r}\n  Use {', '.join(COMMANDS)}.\n"
+        )
+        sys.exit(2)
+    exec_command(translated(words))

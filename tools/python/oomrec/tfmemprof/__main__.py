@@ -1,0 +1,5 @@
+"""python -m oomrec.tfmemprof …"""
+
+from oomrec.tfmemprof.cli import main
+
+main()
