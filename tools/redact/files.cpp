@@ -27,6 +27,7 @@ constexpr LeftOut kLeftOut[] = {
     {"metadata.json", "exception_message", null},
     {"metadata.json", "uuid", null},
     {"events.json", "context", null},
+    {"events.json", "metadata", null},
     {"environment.json", "host", null},
     {"environment.json", "argv", null},
     {"environment.json", "cwd", null},

@@ -52,3 +52,6 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
         )
         sys.exit(2)
     exec_command(translated(words))
+
+
+__all__ = ["main"]

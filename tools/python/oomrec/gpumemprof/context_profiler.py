@@ -5,12 +5,10 @@ from __future__ import annotations
 import functools
 import threading
 from contextlib import contextmanager
-from typing import Any, Callable, Iterator, TypeVar, overload
+from typing import Any, Callable, Iterator
 
 from ._devices import parse_device
 from .profiler import GPUMemoryProfiler, ProfileResult
-
-Function = TypeVar("Function", bound=Callable[..., Any])
 
 _lock = threading.Lock()
 # By the device they were asked for; None: whatever there is.
@@ -31,20 +29,6 @@ def set_global_profiler(profiler: GPUMemoryProfiler) -> None:
     """Makes this one the profiler that is used where no device is named."""
     with _lock:
         _profilers[None] = profiler
-
-
-@overload
-def profile_function(func: Function) -> Function: ...
-
-
-@overload
-def profile_function(
-    func: None = None,
-    *,
-    name: str | None = None,
-    device: Any = None,
-    profiler: GPUMemoryProfiler | None = None,
-) -> Callable[[Function], Function]: ...
 
 
 def profile_function(

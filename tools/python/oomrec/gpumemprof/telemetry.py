@@ -25,8 +25,11 @@ from typing import (
 
 from ._telemetry_legacy import as_version_2, is_integer
 
+# The version of records that are written.
 SCHEMA_VERSION_V2 = 2
+# `pid` of a record of version 1 that does not name it.
 UNKNOWN_PID = -1
+# `host` of a record of version 1 that does not name it.
 UNKNOWN_HOST = "unknown"
 
 Rule = Tuple[Callable[[Any], bool], str]
@@ -71,7 +74,9 @@ _OPTIONAL: dict[str, Rule] = {
     "local_rank": _at_least(0),
     "world_size": _at_least(1),
 }
+# The keys that every record has.
 REQUIRED_V2_FIELDS: tuple[str, ...] = tuple(_REQUIRED)
+# The keys that a record of a rank has besides.
 OPTIONAL_V2_FIELDS: tuple[str, ...] = tuple(_OPTIONAL)
 
 

@@ -159,3 +159,6 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
         sys.stderr.write(f"oomrec.tfmemprof: {error}\n")
         sys.exit(1 if options.command == "diagnose" else 2)
     exec_command(words)
+
+
+__all__ = ["main"]
