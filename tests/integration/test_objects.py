@@ -6,6 +6,7 @@ import json
 
 import pytest
 from conftest import SOURCE
+from schemas import check
 
 MIB = 1 << 20
 PACKAGE = {"PYTHONPATH": SOURCE / "tools" / "python"}
@@ -127,3 +128,96 @@ def test_at_most_50_ms(plain, containers):
     assert float(took) < 0.05 and name == "held[0]"
     if containers > 1000:
         assert complete == "False"
+
+
+IN_A_BUNDLE = """
+import numpy as np
+import oomrec
+
+def make_batch():
+    return np.ones(3 << 20, np.uint8)
+
+def train():
+    history = [make_batch() for _ in range(7)]
+    with oomrec.capture_oom("train", objects=True):
+        bytearray(1 << 40)
+    return history
+
+try:
+    train()
+except MemoryError:
+    pass
+"""
+
+
+@pytest.mark.needs_numpy
+def test_objects_of_a_bundle_with_the_stacks_that_made_them(oomrec, preload, tmp_path):
+    script = tmp_path / "trains.py"
+    script.write_text(IN_A_BUNDLE)
+    run = preload("python3", script, env={**PACKAGE, "OOMREC_LIMIT": "1G"})
+    bundle = run.only_bundle()
+    stored = json.loads((bundle / "objects.json").read_text())
+    check("objects", stored)
+    assert stored["stacks"] == "" and stored["count"] == 7
+    shown = oomrec.json("show", bundle)
+    check("show", shown)
+    del stored["schema_version"], stored["stacks"]
+    assert shown["objects"] == stored
+    for each in stored["objects"]:
+        assert any("trains.py:6 make_batch" in line for line in each["stack"]), each["stack"]
+    text = oomrec("show", bundle).stdout
+    section = text[text.index("largest arrays and tensors") :]
+    assert section.count("held by history[") == 5 and "7 in all hold 21.0 MiB" in section
+    assert "trains.py:6 make_batch" in section
+
+
+IN_NEED = """
+import json
+import resource
+import numpy as np
+from oomrec._objects import objects_json
+
+held = [np.ones(2 << 20, np.uint8) for _ in range(10)]
+rest = []
+resource.setrlimit(resource.RLIMIT_AS, (1 << 30, 1 << 30))
+size = 64 << 20
+while size >= 512:
+    try:
+        rest.append(bytes(size))
+    except MemoryError:
+        size //= 2
+text = objects_json(5)
+del rest
+found = json.loads(text) if text else None
+print("nothing" if found is None else (len(found["objects"]), found["complete"]))
+"""
+
+
+@pytest.mark.needs_numpy
+def test_without_memory_it_gives_what_it_has(plain):
+    run = plain("python3", "-c", IN_NEED, env=PACKAGE)
+    assert run.exit_code == 0, str(run)
+    said = run.stdout.strip()
+    assert said in ("nothing", "(10, True)") or said.endswith(", False)"), said
+
+
+FORGED = {
+    "objects": [
+        {"bytes": "many", "shape": [1, "x", -1], "referrers": [{"name": 7, "where": "\x1b[2J"}, 3]},
+        "no object",
+        {"bytes": 5, "type": "\x1b[31m", "stack": [1, "at"]},
+    ],
+    "count": -1,
+    "complete": "yes",
+}
+
+
+@pytest.mark.needs_numpy
+@pytest.mark.parametrize("text", [json.dumps(FORGED), "{", "[]", '{"objects": 3}'])
+def test_a_forged_file_is_shown_as_far_as_it_goes(oomrec, preload, text):
+    run = preload("python3", "-c", "import oomrec; oomrec.dump('now')", env=PACKAGE)
+    bundle = run.only_bundle()
+    (bundle / "objects.json").write_text(text)
+    shown = oomrec("show", bundle)
+    assert shown.exit_code == 0 and "\x1b" not in shown.stdout
+    assert oomrec("show", "--json", bundle).exit_code == 0
