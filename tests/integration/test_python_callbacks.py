@@ -24,7 +24,7 @@ callback.setup(trainer, None, "fit")
 try:
     for trainer.current_epoch in range(2):
         callback.on_train_epoch_start(trainer, None)
-        held = bytearray(b"x" * (5 << 20))
+        held = bytearray(b"x" * 5_000_011)
         if trainer.current_epoch == 1:
             bytearray(1 << 40)
         callback.on_validation_start(trainer, None)
@@ -47,7 +47,7 @@ try:
         for state.global_step in range(250):
             callback.on_step_begin(None, state, None, model=None)
             if state.global_step == 210:
-                held = bytearray(b"x" * (5 << 20))
+                held = bytearray(b"x" * 5_000_011)
                 bytearray(1 << 40)
 except MemoryError:
     pass
@@ -73,7 +73,8 @@ def assert_told(oomrec, run, label: str, context: str) -> None:
     (bundle,) = run.bundles_for("soft_limit")
     stored = metadata(bundle)
     assert stored["exception_type"] == "MemoryError" and stored["context"] == context
-    held = next(row for row in oomrec.json("show", bundle)["holders"] if row["bytes"] >= 5 << 20)
+    rows = oomrec.json("show", bundle)["holders"]
+    held = next(row for row in rows if 5_000_000 < row["bytes"] < 5_001_000)
     assert f"[{label}]" in {frame["function"] for frame in held["stack"]}
 
 
@@ -97,7 +98,7 @@ class Model(lightning.LightningModule):
         self.layer = torch.nn.Linear(4, 1)
     def training_step(self, batch, index):
         if self.current_epoch == 1:
-            self.held = bytearray(b"x" * (5 << 20))
+            self.held = bytearray(b"x" * 5_000_011)
             bytearray(1 << 40)
         return self.layer(batch).sum()
     def configure_optimizers(self):
@@ -126,7 +127,7 @@ class Model(torch.nn.Module):
     def forward(self, x=None):
         self.steps += 1
         if self.steps == 5:
-            self.held = bytearray(b"x" * (5 << 20))
+            self.held = bytearray(b"x" * 5_000_011)
             bytearray(1 << 40)
         return {"loss": self.layer(x).sum()}
 

@@ -77,8 +77,14 @@ std::string referrer_text(const Json& referrer) {
                      flag_in(referrer, "is_cycle") ? ", in a reference cycle" : "");
 }
 
-std::string line(std::string_view text) {
-  return fmt::format("      {}\n", clip(printable(text), kColumns - 6));
+// As long as it is: what tells is at the end of a path.
+std::string line(std::string_view text) { return fmt::format("      {}\n", printable(text)); }
+
+// Where Python begins, outwards from the library that made it: "train.py:6 make_batch". Else 0.
+std::size_t first_of_python(const Json& stack) {
+  for (std::size_t i = 0; i < stack.size(); ++i)
+    if (stack[i].get<std::string>().find(".py:") != std::string::npos) return i;
+  return 0;
 }
 
 }  // namespace
@@ -112,8 +118,9 @@ std::string python_objects_text(const Json& objects, const Terminal& terminal) {
     for (const Json& referrer : row["referrers"])
       text += line("held by " + referrer_text(referrer));
     const Json& stack = row["stack"];
-    for (std::size_t frame = 0; frame < std::min(stack.size(), kFrames); ++frame)
-      text += line((frame == 0 ? "made at " : "        ") + stack[frame].get<std::string>());
+    const std::size_t first = first_of_python(stack);
+    for (std::size_t i = first; i < std::min(stack.size(), first + kFrames); ++i)
+      text += line((i == first ? "made at " : "        ") + stack[i].get<std::string>());
   }
   if (text.empty()) return text;
   const std::uint64_t count = number_of(objects, "count").value_or(0);
