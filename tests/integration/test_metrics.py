@@ -119,7 +119,7 @@ def test_the_counts_are_those_of_the_bundle(metrics, started, preload):
     assert page.value("processes", program="dies", pid=None) == 0
 
 
-@pytest.mark.parametrize("way, verdict", [("exits", "allocation_failed"), ("recovers", "exited")])
+@pytest.mark.parametrize("way, verdict", [("exits", "request_too_large"), ("recovers", "exited")])
 def test_how_a_process_ends_by_itself(metrics, started, way, verdict):
     """A refusal that it lived on after is not what it died of."""
     watching = metrics()
@@ -133,8 +133,7 @@ def test_how_a_process_ends_by_itself(metrics, started, way, verdict):
         rows = watching.scrape().rows("deaths_total", program="dies", pid=None)
         return {row["verdict"] for row, value in rows if value}
 
-    expected = {verdict, "request_too_large"} if verdict != "exited" else {verdict}
-    assert wait_for(told) <= expected
+    assert wait_for(told) == {verdict}
 
 
 def test_a_small_process_that_is_killed_is_a_death_without_a_bundle(metrics, preload):

@@ -20,7 +20,10 @@ std::string rank_in(const Json& manifest) {
 
 }  // namespace
 
-BundleWatch::BundleWatch() : began_s_(realtime_now_ns() / kNsPerSecond) {}
+BundleWatch::BundleWatch(const std::set<fs::path>& directories)
+    : began_s_(realtime_now_ns() / kNsPerSecond) {
+  look(directories);
+}
 
 std::vector<NewBundle> BundleWatch::look(const std::set<fs::path>& directories) {
   std::vector<NewBundle> found;

@@ -1,7 +1,7 @@
 // Which bundles have come since we watch.
 //
-// A directory is listed again at each look; of what is new only manifest and outcome are read. What
-// was written before the watch began is not news, whenever its directory is first looked at.
+// A directory is listed again at each look; of what is new the manifest is read. What was written
+// before the watch began is not news, whenever its directory is first looked at.
 #pragma once
 
 #include <cstdint>
@@ -25,7 +25,8 @@ struct NewBundle {
 
 class BundleWatch {
  public:
-  BundleWatch();
+  // What is in these now is no news.
+  explicit BundleWatch(const std::set<std::filesystem::path>& directories);
 
   std::vector<NewBundle> look(const std::set<std::filesystem::path>& directories);
 

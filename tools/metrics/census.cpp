@@ -1,6 +1,7 @@
 #include "tools/metrics/census.h"
 
 #include <algorithm>
+#include <numeric>
 
 #include "tools/bundles/bundles.h"
 #include "tools/json.h"
@@ -23,7 +24,7 @@ Row program_of(Row row) {
 }  // namespace
 
 Census::Census(std::vector<fs::path> dump_directories)
-    : dump_directories_(std::move(dump_directories)) {}
+    : dump_directories_(std::move(dump_directories)), bundles_(directories_of_bundles()) {}
 
 // A program too many is counted with the others of its kind.
 Row Census::row_for(const Subject& subject) const {
@@ -41,8 +42,9 @@ void Census::began(const Session& session, bool in_sight) {
   if (subject == nullptr) return;
   const Row row = row_for(*subject);
   const auto now = Clock::now();
+  const std::uint64_t before = subject->bundles_written();
   programs_.emplace(program_of(row), now);
-  members_.emplace(session.path, Member{std::move(subject), row, now});
+  members_.emplace(session.path, Member{std::move(subject), row, now, before});
   if (tells_change_) tells_change_();
 }
 
@@ -56,14 +58,18 @@ void Census::for_each_living(const std::function<void(const Subject&)>& visit) c
     if (!member.died) visit(*member.subject);
 }
 
-// True: there were some.
-bool Census::take_new_bundles() {
+std::set<fs::path> Census::directories_of_bundles() const {
   std::set<fs::path> directories{dump_directories_.begin(), dump_directories_.end()};
   for (const fs::path& directory : session_directories(dump_directories_))
     directories.insert(directory);
   for (const auto& [path, member] : members_)
     if (!member.retired) directories.insert(member.subject->dump_directory());
-  const std::vector<NewBundle> found = bundles_.look(directories);
+  return directories;
+}
+
+// True: there were some.
+bool Census::take_new_bundles() {
+  const std::vector<NewBundle> found = bundles_.look(directories_of_bundles());
   for (const NewBundle& bundle : found) {
     Member* writer = nullptr;
     for (auto& [path, member] : members_) {
@@ -84,17 +90,18 @@ bool Census::take_new_bundles() {
 }
 
 void Census::look() {
-  bool written = false;
+  bool untold = false;  // somebody has written more bundles than were found
   std::vector<fs::path> replaced;
   for (auto& [path, member] : members_) {
     if (member.died) continue;
-    const std::uint64_t before = member.subject->bundles_written();
     member.subject->look();
-    written = written || member.subject->bundles_written() != before;
+    const auto& found = member.subject->counts().bundles;
+    const auto sum = std::accumulate(found.begin(), found.end(), std::uint64_t{0});
+    untold = untold || member.subject->bundles_written() > member.bundles_before + sum;
     if (member.subject->is_replaced()) replaced.push_back(path);
   }
   for (const fs::path& path : replaced) ended(path, nullptr);
-  if (written) take_new_bundles();
+  if (untold) take_new_bundles();
   forget();
 }
 

@@ -12,6 +12,8 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -81,6 +83,7 @@ class Census : public Listener, public Attendant {
     std::unique_ptr<Subject> subject;
     Row row;  // with or without a pid
     Clock::time_point born;
+    std::uint64_t bundles_before;  // that it had written by itself
     std::filesystem::path last_bundle = {};
     std::optional<VerdictCode> own_verdict = {};               // of a death without a bundle
     std::optional<Clock::time_point> died = {}, settles = {};  // settles: by then it is known how
@@ -89,6 +92,7 @@ class Census : public Listener, public Attendant {
   using Members = std::map<std::filesystem::path, Member>;
 
   Row row_for(const Subject& subject) const;
+  std::set<std::filesystem::path> directories_of_bundles() const;
   bool take_new_bundles();
   void settle(Member& member);
   std::optional<VerdictCode> verdict_of(const Member& member) const;
@@ -96,10 +100,10 @@ class Census : public Listener, public Attendant {
   void forget();
 
   const std::vector<std::filesystem::path> dump_directories_;
-  BundleWatch bundles_;
   Members members_;                            // by the recording
   std::map<Row, Counts> retired_;              // by program and rank
   std::map<Row, Clock::time_point> programs_;  // that were ever seen, and when: they stay
+  BundleWatch bundles_;
   std::function<void(const Death&)> tells_death_;
   std::function<void()> tells_change_;
 };

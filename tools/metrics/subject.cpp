@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "recorder/bundle/glance.h"
+#include "recorder/bundle/text.h"
 #include "recorder/limit/health.h"
 #include "tools/analysis/devices.h"
 #include "tools/deaths/present.h"
@@ -22,8 +23,6 @@ using session::TableId;
 // A refusal is in the total before it is in the table; one that does not come into the table by
 // then, because that is full, is `other`.
 constexpr unsigned kLooksToWait = 3;
-
-std::string base_name(const std::string& path) { return path.substr(path.rfind('/') + 1); }
 
 Gauges::Nearest headroom_of(const limit::Nearness& nearness) {
   const std::uint64_t used = std::min(nearness.sum_bytes(), nearness.limit_bytes);
@@ -47,7 +46,7 @@ Subject::Subject(const std::filesystem::path& path, std::unique_ptr<Recording> r
                  bool in_sight)
     : path_(path), recording_(std::move(recording)), in_sight_(in_sight) {
   const session::Header& header = recording_->header();
-  program_ = base_name(recording_->text(header.executable));
+  program_ = bundle::base_name(recording_->text(header.executable));
   command_line_ = fmt::format("{}", fmt::join(recording_->arguments(), " "));
   dump_directory_ = recording_->text(header.dump_directory);
   pid_ = header.pid;
