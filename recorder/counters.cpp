@@ -1,6 +1,7 @@
 #include "recorder/counters.h"
 
 #include "recorder/near_limit.h"
+#include "recorder/news.h"
 #include "recorder/tick.h"
 #include "recorder/watermark.h"
 
@@ -21,6 +22,7 @@ void publish(InHook hook, ThreadState& thread, Space space) noexcept {
     note_watermark(thread);
   }
   read_clock(hook, thread);
+  check_news(hook, share);
   if (share >= kGrowthBytes) watch_growth(hook);
 }
 

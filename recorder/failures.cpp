@@ -12,6 +12,8 @@
 #include "recorder/hand_over.h"
 #include "recorder/handlers.h"
 #include "recorder/injection.h"
+#include "recorder/labels.h"
+#include "recorder/news.h"
 #include "recorder/system/files.h"
 #include "recorder/threads.h"
 #include "recorder/tick.h"
@@ -40,9 +42,10 @@ struct Failures {
 
   std::atomic<bool> writing{false};  // a bundle
   BundleRate rate;
-  std::atomic<bool> open_outcome{false};   // the last bundle's: what becomes of the process
-  std::atomic<bool> recovered{false};      // from what that bundle tells: it only has to be written
-  std::atomic<std::uint32_t> reported{0};  // the entry that was reported, but is in no bundle
+  std::atomic<bool> open_outcome{false};  // the last bundle's: what becomes of the process
+  std::atomic<bool> recovered{false};     // from what that bundle tells: it only has to be written
+  std::atomic<std::uint32_t> with_texts{0};  // a bit for each bundle that tells an exception
+  std::atomic<std::uint32_t> reported{0};    // the entry that was reported, but is in no bundle
 };
 constinit Failures g_failures;
 
@@ -143,9 +146,10 @@ void complete_evidence(Failure& failure) noexcept {
       largest_torch_piece(g_session.view(), failure.device.device);
 }
 
-// Writes the bundle of failure `entry` (0: of none), unless one is being written. True: written.
+// Writes the bundle of cause.failure (0: of none), unless one is being written. True: written.
 // `told`: an earlier try has reported it.
-bool write_bundle(InHook hook, bundle::Cause cause, bool at_the_end, bool told = false) noexcept {
+bool write_bundle(InHook hook, bundle::Cause cause, bool at_the_end, bool told = false,
+                  bool* texts_written = nullptr) noexcept {
   if (system::is_sandboxed() || g_failures.writing.exchange(true, std::memory_order_acquire))
     return false;
   const std::uint64_t began = system::monotonic_ns();
@@ -158,12 +162,13 @@ bool write_bundle(InHook hook, bundle::Cause cause, bool at_the_end, bool told =
     if (cause.failure != 0) {
       Failure& failure = g_session.failures.at(cause.failure);
       complete_evidence(failure);
+      cause.label = label_of(failure.node);
       failure.bundle.store(static_cast<std::uint32_t>(number), std::memory_order_relaxed);
     }
     const Options& options = g_state.options;
     const auto seconds = static_cast<unsigned>(options.bundle_seconds);
-    const bundle::Result result =
-        bundle::write_from_process(hook, cause, destination(), {options.quiet, told}, seconds);
+    const bundle::Result result = bundle::write_from_process(
+        hook, cause, destination(), {options.quiet, told}, seconds, texts_written);
     written = result == bundle::Result::written;
     if (!written) {
       header.bundles_written.fetch_sub(1, std::memory_order_relaxed);
@@ -181,6 +186,7 @@ bool write_bundle(InHook hook, bundle::Cause cause, bool at_the_end, bool told =
     g_failures.rate.ended(began, system::monotonic_ns());
   }
   g_failures.writing.store(false, std::memory_order_release);
+  if (written) raise_news(hook);
   return written;
 }
 
@@ -301,6 +307,61 @@ OutcomeKind outcome_at_end(int status) noexcept {
   return status == 0 || lived_on ? OutcomeKind::recovered : OutcomeKind::exited;
 }
 
+// --- Exceptions ---------------------------------------------------------------------------------
+
+// A bundle that somebody waits for: another thread's, under way, is waited for.
+Told write_told(InHook hook, const bundle::Cause& cause) noexcept {
+  const auto seconds = static_cast<unsigned>(g_state.options.bundle_seconds);
+  if (!wait_for_writer(system::monotonic_ns() + seconds * 1'000'000'000ULL)) return {};
+  Told told;
+  bool texts = true;
+  if (!write_bundle(hook, cause, true, false, &texts)) return {};
+  told.bundle = g_session.header().bundles_written.load(std::memory_order_relaxed);
+  told.texts = texts;
+  return told;
+}
+
+void remember_texts(std::uint64_t bundle) noexcept {
+  g_failures.with_texts.fetch_or(std::uint32_t{1} << (bundle % 32), std::memory_order_relaxed);
+}
+bool has_texts(std::uint64_t bundle) noexcept {
+  return (g_failures.with_texts.load(std::memory_order_relaxed) >> (bundle % 32) & 1) != 0;
+}
+
+// The thread's latest refusal, if it is later than number `since`; a number of a parent's session
+// is none.
+Refusal* refusal_since(ThreadState* thread, std::uint32_t since) noexcept {
+  if (thread == nullptr || thread->refusal.time_ns == 0) return nullptr;
+  const std::uint64_t all = g_session.header().failures_total.load(std::memory_order_relaxed);
+  if (since > all) since = 0;
+  return thread->refusal.number > since ? &thread->refusal : nullptr;
+}
+
+// Completes the bundle that tells the refusal. Where that tells an earlier one of its kind, of
+// which an exception came, too, this one gets a bundle of its own if it is time for one. Nothing is
+// told: there is no such bundle.
+Told tell_exception_of(InHook hook, Refusal& refusal,
+                       const bundle::ExceptionTexts& texts) noexcept {
+  refusal.settled = true;
+  if (refusal.entry == 0) refusal.entry = enter(hook, refusal, true);
+  if (refusal.entry == 0) return {};
+  Told told;
+  told.bundle = g_session.failures.at(refusal.entry).bundle.load(std::memory_order_relaxed);
+  if (told.bundle == 0) return {};
+  if (!refusal.raised && has_texts(told.bundle)) {
+    if (!g_failures.rate.due(system::monotonic_ns())) return told;
+    enter_anew(hook, refusal);
+    if (g_session.failures.at(refusal.entry).bundle.load(std::memory_order_relaxed) == 0) return {};
+    return told;
+  }
+  refusal.raised = true;
+  remember_texts(told.bundle);
+  const auto seconds = static_cast<unsigned>(g_state.options.bundle_seconds);
+  if (wait_for_writer(system::monotonic_ns() + seconds * 1'000'000'000ULL))
+    told.texts = bundle::complete_texts_of(hook, told.bundle, texts, seconds);
+  return told;
+}
+
 // The last bundle's refusal did no harm. Where that cannot be written at once, because the bundle
 // itself is still on its way, it is on the tick or at the end.
 void recover(InHook hook) noexcept {
@@ -323,15 +384,16 @@ void on_failure(InHook hook, const Request& request, int error, bool by_us) noex
                   .time_ns = system::monotonic_ns(),
                   .live_bytes = live_bytes(thread)};
   if (thread != nullptr) {
-    refusal.node = stack::capture(hook, thread->stacks, thread->root());
+    refusal.node = stack::capture(hook, thread->stacks, thread->root(hook));
     refusal.thread = thread->thread;
     refusal.provisional = is_provisional(refusal);
     add_own(thread->lane->spaces[static_cast<std::size_t>(request.space)].failed_count,
             std::uint64_t{1});
   }
   auto& header = g_session.header();
-  (request.probe ? header.probes_total : header.failures_total)
-      .fetch_add(1, std::memory_order_relaxed);
+  refusal.number =
+      static_cast<std::uint32_t>(1 + (request.probe ? header.probes_total : header.failures_total)
+                                         .fetch_add(1, std::memory_order_relaxed));
 
   bool first = false;
   const std::uint32_t entry = remember(hook, refusal, first);
@@ -353,16 +415,62 @@ void on_failure(InHook hook, const Request& request, int error, bool by_us) noex
     if (first && entry != 0) write_bundle(hook, cause_of(entry, refused_by_limit(refusal)), false);
     act_on_refusal(hook);
   }
+  if (!request.probe) raise_news(hook);
   if (thread != nullptr) leave(thread);
 }
 
-bool dump(InHook hook, std::string_view reason) noexcept {
+Told dump(InHook hook, std::string_view reason, const bundle::ExceptionTexts* texts) noexcept {
   if (phase() == Phase::waiting) begin_waiting_session(hook);
-  if (phase() != Phase::active) return false;
+  if (phase() != Phase::active) return {};
   bundle::Cause cause;
   cause.trigger = Trigger::request;
   cause.reason = reason;
-  return write_bundle(hook, cause, true);
+  cause.texts = texts;
+  return write_told(hook, cause);
+}
+
+std::uint32_t last_failure(InHook hook) noexcept {
+  const ThreadState* const thread = phase() == Phase::active ? current_thread(hook) : nullptr;
+  return thread != nullptr && thread->refusal.time_ns != 0 ? thread->refusal.number : 0;
+}
+
+Told tell_exception(InHook hook, const bundle::ExceptionTexts& texts,
+                    std::uint32_t since) noexcept {
+  if (phase() == Phase::waiting) begin_waiting_session(hook);
+  if (phase() != Phase::active) return {};
+  ThreadState* const thread = current_thread(hook);
+  bundle::Cause cause;
+  cause.texts = &texts;
+  if (Refusal* const refusal = refusal_since(thread, since)) {
+    const Told told = tell_exception_of(hook, *refusal, texts);
+    if (told.bundle != 0) return told;
+    cause = cause_of(refusal->entry, refused_by_limit(*refusal));
+    cause.texts = &texts;
+    const Told fresh = write_told(hook, cause);
+    if (fresh.bundle != 0) {
+      refusal->raised = true;
+      remember_texts(fresh.bundle);
+    }
+    return fresh;
+  }
+  cause.trigger = Trigger::exception;
+  if (thread != nullptr) cause.label = label_of(thread->root(hook));
+  return write_told(hook, cause);
+}
+
+std::size_t last_bundle(InHook hook, std::span<char> path) noexcept {
+  if (phase() != Phase::active) return 0;
+  const auto seconds = static_cast<unsigned>(g_state.options.bundle_seconds);
+  std::uint64_t number = g_session.header().bundles_written.load(std::memory_order_relaxed);
+  std::size_t bytes = 0;  // one that is being written counts already, but has no path yet
+  for (; bytes == 0 && number != 0; --number)
+    bytes = bundle::path_of(hook, number, path, seconds).size();
+  return bytes;
+}
+
+std::size_t bundle_path(InHook hook, std::uint64_t number, std::span<char> path) noexcept {
+  const auto seconds = static_cast<unsigned>(g_state.options.bundle_seconds);
+  return bundle::path_of(hook, number, path, seconds).size();
 }
 
 bool warn(InHook hook, Trigger trigger) noexcept {
@@ -491,6 +599,7 @@ void forget_failures(InHook) noexcept {
   g_failures.open_outcome.store(false, std::memory_order_relaxed);
   g_failures.recovered.store(false, std::memory_order_relaxed);
   g_failures.reported.store(0, std::memory_order_relaxed);
+  g_failures.with_texts.store(0, std::memory_order_relaxed);
 }
 
 }  // namespace oomrec::recorder

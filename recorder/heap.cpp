@@ -163,7 +163,7 @@ void append(ThreadState& thread, EventKind kind, const Block& block, std::uint32
                                     Share share) noexcept {
   maybe_read_clock(hook, thread);
   std::atomic<std::uint64_t>* const word = small_word(hook, block);
-  const std::uint32_t node = stack::capture(hook, thread.stacks, thread.root());
+  const std::uint32_t node = stack::capture(hook, thread.stacks, thread.root(hook));
   thread.note_served(node);
   const bool small = word != nullptr && insert_small(hook, thread, block, node, *word);
   if (!small && !insert(hook, thread, block, node, share))

@@ -52,7 +52,7 @@ std::uint32_t sites_here(InHook hook) noexcept {
   if (phase() == Phase::waiting) begin_waiting_session(hook);
   ThreadState* const thread = phase() == Phase::active ? current_thread(hook) : nullptr;
   if (thread == nullptr) return 0;
-  const std::uint32_t node = stack::capture(hook, thread->stacks, thread->root());
+  const std::uint32_t node = stack::capture(hook, thread->stacks, thread->root(hook));
   std::atomic<std::uint64_t>& known = g_injection.known[live::mix(node) % kKnownStacks];
   const std::uint64_t word = known.load(std::memory_order_relaxed);
   if (word >> 32 == node && node != 0) return static_cast<std::uint32_t>(word);

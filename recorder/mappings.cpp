@@ -40,7 +40,7 @@ Caller caller(InHook hook, std::uint64_t bytes, Api api, bool counts) noexcept {
   Caller from{thread_for(hook, counts ? bytes : 0)};
   if (from.thread == nullptr) return from;
   maybe_read_clock(hook, *from.thread);
-  from.node = stack::capture(hook, from.thread->stacks, from.thread->root());
+  from.node = stack::capture(hook, from.thread->stacks, from.thread->root(hook));
   from.thread->note_served(from.node);
   if (counts) from.holder = g_state.holders.find_or_add(hook, from.node, Space::map, api, 0);
   return from;

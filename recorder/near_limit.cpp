@@ -5,6 +5,7 @@
 #include "recorder/counters.h"
 #include "recorder/failures.h"
 #include "recorder/limit/health.h"
+#include "recorder/news.h"
 #include "recorder/system/files.h"
 
 namespace oomrec::recorder {
@@ -55,16 +56,19 @@ bool look(InHook hook, std::uint64_t now) noexcept {
   return thoroughly;
 }
 
-// The limit that is nearest, of those that are watched.
-Nearness nearest() noexcept {
+// The limit that is nearest, of those that kill, or of all.
+Nearness nearest(bool of_all) noexcept {
   const Health& health = g_session.header().health;
   Nearness found = limit::nearness_to_kill(health);
-  if (g_state.options.warn_named) {
+  if (of_all) {
     const Nearness refusal = limit::nearness_to_refusal(health, g_state.limit.bytes());
     if (found.limit_bytes == 0 || refusal.percent() > found.percent()) found = refusal;
   }
   return found;
 }
+
+// Of those that are watched.
+Nearness nearest() noexcept { return nearest(g_state.options.warn_named); }
 
 // Pressure and faults are read once a second.
 void judge_pressure(InHook hook) noexcept {
@@ -103,6 +107,7 @@ void judge(InHook hook) noexcept {
 void look_and_judge(InHook hook, std::uint64_t now) noexcept {
   if (system::is_sandboxed() || g_near.looking.exchange(true, std::memory_order_acquire)) return;
   if (look(hook, now) && g_state.options.warn != 0) judge_pressure(hook);
+  tell_nearness(hook, nearest(true));
   judge(hook);
   g_near.looking.store(false, std::memory_order_release);
 }
@@ -124,6 +129,16 @@ void watch_limits(InHook hook, std::uint64_t now_ns) noexcept { look_and_judge(h
 void watch_growth(InHook hook) noexcept {
   if (live_bytes(nullptr) < g_near.live_mark.load(std::memory_order_relaxed)) return;
   look_and_judge(hook, system::coarse_ns());
+}
+
+Nearness nearest_now(InHook hook) noexcept {
+  if (!system::is_sandboxed() && !g_near.looking.exchange(true, std::memory_order_acquire)) {
+    Health& health = g_session.header().health;
+    limit::look_quickly(hook, g_near.place, health);
+    health.live_bytes.store(at_least_zero(live_bytes(nullptr)), std::memory_order_relaxed);
+    g_near.looking.store(false, std::memory_order_release);
+  }
+  return nearest(true);
 }
 
 void forget_limits(InHook) noexcept {

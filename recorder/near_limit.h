@@ -12,6 +12,7 @@
 #include <cstdint>
 
 #include "recorder/hook_scope.h"
+#include "recorder/limit/health.h"
 
 namespace oomrec::recorder {
 
@@ -24,6 +25,9 @@ void watch_limits(InHook, std::uint64_t now_ns) noexcept;
 // A block of kGrowthBytes or more has been counted. Nanoseconds, unless the mark may be passed.
 inline constexpr std::int64_t kGrowthBytes = std::int64_t{1} << 20;
 void watch_growth(InHook) noexcept;
+
+// The host's limit that is nearest, by figures as they are now: some ten microseconds.
+limit::Nearness nearest_now(InHook) noexcept;
 
 // After a fork.
 void forget_limits(InHook) noexcept;

@@ -22,6 +22,7 @@
 #include "recorder/handlers.h"
 #include "recorder/injection.h"
 #include "recorder/near_limit.h"
+#include "recorder/news.h"
 #include "recorder/rank.h"
 #include "recorder/recorder.h"
 #include "recorder/shared_memory.h"
@@ -109,7 +110,7 @@ std::uint64_t at_least_zero(std::uint64_t difference) noexcept {
 }
 
 std::uint32_t inherited_node(InHook hook) noexcept {
-  const std::uint32_t group = root_node(hook, 0, session::SpecialFrame::thread_group, "main");
+  const std::uint32_t group = group_node(hook, "main");
   const std::uint64_t frame = session::special_frame(session::SpecialFrame::inherited, 0);
   const std::uint32_t node = stack::intern(hook, group, frame);
   return node == 0 ? group : node;
@@ -269,6 +270,7 @@ void on_fork_child(InHook hook) noexcept {
   forget_dumps(hook);
 
   if (had_session) {
+    keep_labels(hook);
     const session::View parent = g_session.view();
     // Mappings are known exactly, the ranges; a GPU's memory stays the parent's.
     const session::View::Totals totals = parent.totals(Space::heap);
@@ -281,6 +283,7 @@ void on_fork_child(InHook hook) noexcept {
     forget_failures(hook);
     forget_action(hook);
     forget_ticks(hook);
+    forget_news(hook);
     g_state.holders.forget(hook);
     g_state.blocks.forget(hook);
     forget_devices(hook);
@@ -352,7 +355,7 @@ void on_sandbox(InHook hook) noexcept {
   if (phase() == Phase::active) {
     bundle::finish(hook, static_cast<unsigned>(g_state.options.bundle_seconds));
     if (ThreadState* const thread = current_thread(hook); thread != nullptr)
-      stack::capture(hook, thread->stacks, thread->root());
+      stack::capture(hook, thread->stacks, thread->root(hook));
   }
   remove_handlers(hook);
   system::g_filters.fetch_add(1, std::memory_order_relaxed);

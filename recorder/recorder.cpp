@@ -5,6 +5,7 @@
 #include "recorder/recorder.h"
 
 #include "recorder/ended_children.h"
+#include "recorder/news.h"
 #include "recorder/session/writer.h"
 #include "recorder/stack/stack.h"
 #include "recorder/state.h"
@@ -50,25 +51,12 @@ void drop_mark() noexcept {
     g_session.header().dropped_marks.fetch_add(1, std::memory_order_relaxed);
 }
 
-void set_limit(InHook, std::uint64_t bytes) noexcept {
+void set_limit(InHook hook, std::uint64_t bytes) noexcept {
   g_state.limit.set(bytes);
   g_state.may_refuse.store(bytes != 0 || injects(), std::memory_order_relaxed);
   if (phase() == Phase::active)
     g_session.header().soft_limit_bytes.store(bytes, std::memory_order_relaxed);
-}
-
-void push_context(InHook hook, std::string_view text) noexcept {
-  ThreadState* const thread = phase() == Phase::off ? nullptr : current_thread(hook);
-  if (thread == nullptr) return;
-  const std::uint32_t parent = thread->root();
-  if (++thread->context_depth > kMaxContexts) return;
-  thread->roots[thread->context_depth] =
-      root_node(hook, parent, session::SpecialFrame::context, text);
-}
-
-void pop_context(InHook hook) noexcept {
-  ThreadState* const thread = phase() == Phase::off ? nullptr : current_thread(hook);
-  if (thread != nullptr && thread->context_depth > 0) --thread->context_depth;
+  limit_changed(hook);
 }
 
 void on_module_unload(InHook hook) noexcept {

@@ -5,12 +5,18 @@
 // start(), after an abandonment, and where the recorder is off, they do nothing.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string_view>
 
 #include "recorder/hook_scope.h"
 #include "recorder/options.h"
 #include "recorder/vocabulary.h"
+
+namespace oomrec::bundle {
+struct ExceptionTexts;
+}
 
 namespace oomrec::recorder {
 
@@ -130,8 +136,24 @@ std::uint64_t counted_by_remap(InHook, std::uint64_t old_address, std::uint64_t 
 // bundle and report on stderr; returns within the bundle's time bound.
 void on_failure(InHook, const Request&, int error, bool by_us) noexcept;
 
-// oomrec_dump(): a bundle now. True when it was written.
-bool dump(InHook, std::string_view reason) noexcept;
+// oomrec_dump(): a bundle now, with what the program says of it (nullptr: nothing).
+struct Told {
+  std::uint64_t bundle = 0;  // its number in the process; 0: there is none
+  bool texts = false;        // all of the texts are in it
+};
+Told dump(InHook, std::string_view reason, const bundle::ExceptionTexts* texts = nullptr) noexcept;
+
+// oomrec_exception(): completes the bundle of this thread's latest refusal, if that is later than
+// the refusal number `since`; else a bundle with the trigger `exception`.
+Told tell_exception(InHook, const bundle::ExceptionTexts&, std::uint32_t since) noexcept;
+
+// The number of this thread's latest refusal; 0: none yet.
+std::uint32_t last_failure(InHook) noexcept;
+
+// The absolute path of the newest bundle, of bundle `number`: bytes in `path`, which is as long as
+// a path may be; 0: there is none. Waits until it is in its place, within the bundle's time bound.
+std::size_t last_bundle(InHook, std::span<char> path) noexcept;
+std::size_t bundle_path(InHook, std::uint64_t number, std::span<char> path) noexcept;
 
 // oomrec_mark(): the program says where in its work it is.
 void mark(InHook, std::string_view text) noexcept;
@@ -140,8 +162,6 @@ void mark(InHook, std::string_view text) noexcept;
 void drop_mark() noexcept;
 
 void set_limit(InHook, std::uint64_t bytes) noexcept;
-void push_context(InHook, std::string_view text) noexcept;
-void pop_context(InHook) noexcept;
 
 // --- Refusals on purpose (--fail) ---------------------------------------------------------------
 

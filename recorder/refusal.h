@@ -21,7 +21,9 @@ struct Refusal {
   // The same stack has been given memory since. Set by the allocations that are recorded: in
   // sampled mode a small block may pass unseen.
   bool served = false;
+  bool raised = false;  // an exception came of it, which its bundle tells
 
+  std::uint32_t number = 0;  // among all refusals of the process, from 1
   std::uint32_t node = 0;
   std::uint32_t thread = 0;
   std::uint32_t entry = 0;    // in `failures`; 0: there was no room

@@ -22,23 +22,19 @@ using session::SpecialFrame;
 namespace {
 
 constexpr std::uint32_t kMaxLanes = 4096;
-constexpr std::uint32_t kMaxRoots =
-    1024;  // groups and contexts; a program may invent labels forever
 constexpr std::uint32_t kMaxGroups = 255;
-constexpr std::size_t kRootNameBytes = 56;  // longer labels share what they begin with
+constexpr std::size_t kGroupNameBytes = 16;  // as long as a thread's name
 
-struct Root {
+struct Group {
   std::uint32_t node;
-  std::uint32_t parent;
-  char name[kRootNameBytes];
+  char name[kGroupNameBytes];
 };
 
 struct Threads {
   std::atomic<ThreadState*> by_lane[kMaxLanes] = {};
-  system::SpinLock roots_lock;
-  std::uint32_t root_count = 0;
+  system::SpinLock groups_lock;
   std::uint32_t group_count = 0;
-  Root roots[kMaxRoots] = {};
+  Group groups[kMaxGroups] = {};
 };
 constinit Threads g_threads;
 
@@ -54,14 +50,14 @@ void read_name(char (&name)[16]) noexcept {
 }
 
 std::uint32_t group_of(InHook hook, std::int32_t tid, const char* name) noexcept {
-  if (tid == g_state.pid) return root_node(hook, 0, SpecialFrame::thread_group, "main");
+  if (tid == g_state.pid) return group_node(hook, "main");
   char group[16];
   std::size_t bytes = 0;
   for (const char* c = name; *c != '\0'; ++c) {
     if (*c < '0' || *c > '9') group[bytes++] = *c;
   }
   const std::string_view found{group, bytes};
-  return root_node(hook, 0, SpecialFrame::thread_group, found.empty() ? "thread" : found);
+  return group_node(hook, found.empty() ? "thread" : found);
 }
 
 // The state that goes with a lane: made at the lane's first owner, kept for the next.
@@ -120,12 +116,14 @@ ThreadState* find_thread(InHook hook) noexcept {
   state->context_depth = 0;
   state->refusal = {};
   state->last_block = state->last_torch_block = 0;
-  state->roots[0] = group;
+  state->roots[0] = state->common_root = group;
+  state->common_label = 0;
   state->events_to_clock = 0;
   state->quick = is_quick();
   state->time_ms = static_cast<std::uint32_t>((now - g_state.start_ns) / 1'000'000);
   state->sampler.start(seed(tid), g_state.interval_bytes.load(std::memory_order_relaxed));
   t_thread = state;
+  restore_labels(hook, *state);
   fold_unlaned(hook, *state);
   return state;
 }
@@ -137,28 +135,22 @@ bool is_quick() noexcept {
   return limit <= 0 || live_bytes(nullptr) < limit - kFarBytes;
 }
 
-std::uint32_t root_node(InHook hook, std::uint32_t parent, SpecialFrame what,
-                        std::string_view name) noexcept {
-  name = name.substr(0, kRootNameBytes);
-  const system::SpinGuard guard(g_threads.roots_lock);
-  if (!guard) return parent;
-  for (std::uint32_t i = 0; i < g_threads.root_count; ++i) {
-    const Root& root = g_threads.roots[i];
-    if (root.parent == parent &&
-        std::string_view{root.name, strnlen(root.name, kRootNameBytes)} == name) {
-      return root.node;
-    }
+std::uint32_t group_node(InHook hook, std::string_view name) noexcept {
+  const system::SpinGuard guard(g_threads.groups_lock);
+  if (!guard) return 0;
+  for (std::uint32_t i = 0; i < g_threads.group_count; ++i) {
+    const Group& group = g_threads.groups[i];
+    if (std::string_view{group.name, strnlen(group.name, kGroupNameBytes)} == name)
+      return group.node;
   }
-  const bool group = what == SpecialFrame::thread_group;
-  if (g_threads.root_count == kMaxRoots) return group ? g_threads.roots[0].node : parent;
-  if (group && g_threads.group_count == kMaxGroups) return g_threads.roots[0].node;
+  if (g_threads.group_count == kMaxGroups) return g_threads.groups[0].node;
   const session::StringId text = g_session.add_string(hook, name);
-  const std::uint32_t node = stack::intern(hook, parent, session::special_frame(what, text));
-  if (node == 0) return parent;
-  Root& root = g_threads.roots[g_threads.root_count++];
-  g_threads.group_count += group;
-  root = {node, parent, {}};
-  std::memcpy(root.name, name.data(), name.size());
+  const std::uint32_t node =
+      stack::intern(hook, 0, session::special_frame(SpecialFrame::thread_group, text));
+  if (node == 0) return 0;
+  Group& group = g_threads.groups[g_threads.group_count++];
+  group = {node, {}};
+  std::memcpy(group.name, name.data(), name.size());
   return node;
 }
 
@@ -168,8 +160,8 @@ void forget_threads(InHook) noexcept {
     if (ThreadState* const mapped = state.exchange(nullptr))
       system::unmap(mapped, sizeof(ThreadState));
   }
-  g_threads.roots_lock.unlock();
-  g_threads.root_count = g_threads.group_count = 0;
+  g_threads.groups_lock.unlock();
+  g_threads.group_count = 0;
 }
 
 }  // namespace oomrec::recorder

@@ -12,6 +12,7 @@
 #include <cstdint>
 
 #include "recorder/hook_scope.h"
+#include "recorder/labels.h"
 #include "recorder/live/holder_sums.h"
 #include "recorder/refusal.h"
 #include "recorder/sampling.h"
@@ -20,8 +21,6 @@
 #include "recorder/state.h"
 
 namespace oomrec::recorder {
-
-inline constexpr std::uint32_t kMaxContexts = 16;
 
 struct ThreadState {
   session::Lane* lane;
@@ -36,8 +35,10 @@ struct ThreadState {
   // The old block is let go and the new one not yet there: no moment for a tick, which would see
   // neither. Of a program that makes one buffer larger and larger it would be every tick.
   bool reallocating;
-  // Outermost nodes of this thread's stacks: [0] is its group, the others its contexts below it.
+  // Outermost nodes of this thread's stacks: [0] is its group, the others its labels below it.
   std::uint32_t roots[1 + kMaxContexts];
+  std::uint32_t common_root;      // the group with the common label, as it was when it was:
+  std::uint64_t common_label;     // g_common_label
   std::uint32_t sums_settled_ms;  // when the holders were told last
   live::HolderSums sums;
   // Address of its latest block that was recorded exactly. PyTorch's lie inside others.
@@ -54,8 +55,16 @@ struct ThreadState {
     if (node == refusal.node) [[unlikely]]
       refusal.served = true;
   }
-  std::uint32_t root() const noexcept {
+  // Of its own labels, or its group.
+  std::uint32_t labelled_root() const noexcept {
     return roots[context_depth < kMaxContexts ? context_depth : kMaxContexts];
+  }
+  // Where its stacks begin.
+  std::uint32_t root(InHook hook) noexcept {
+    if (context_depth != 0) return labelled_root();
+    if (g_common_label.load(std::memory_order_relaxed) != common_label) [[unlikely]]
+      adopt_common_label(hook, *this);
+    return common_root;
   }
 };
 
@@ -91,9 +100,8 @@ inline void append_event(ThreadState& thread, EventKind kind, Api api, std::uint
   thread.ring.append(thread.time_ms, thread.thread, kind, api, address, bytes, node);
 }
 
-// The node of a named root below `parent` (0: a group), interned once. 0: no room.
-std::uint32_t root_node(InHook, std::uint32_t parent, session::SpecialFrame,
-                        std::string_view name) noexcept;
+// The node of a group of threads, interned once. 0: no room.
+std::uint32_t group_node(InHook, std::string_view name) noexcept;
 
 // After a fork: what is remembered belongs to the parent.
 void forget_threads(InHook) noexcept;

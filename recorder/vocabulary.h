@@ -31,7 +31,7 @@ namespace oomrec {
   X(null_dereference) X(uncaught_bad_alloc) X(crash_after_refusal) X(crashed) \
   X(cgroup_oom_kill) X(system_oom_kill) X(killed_near_limit) X(terminated_under_pressure) \
   X(killed_externally) X(memory_pressure) X(child_killed) X(shared_memory_full) X(exited) \
-  X(device_out_of_memory) X(device_limit) X(device_fragmentation)
+  X(device_out_of_memory) X(device_limit) X(device_fragmentation) X(exception)
 
 // What refused, or would have refused next. From rlimit_nproc to max_map_count: counts_things().
 #define OOMREC_LIMIT_KINDS(X) \

@@ -1,25 +1,17 @@
-// The C API of include/oomrec.h.
+// The C API of include/oomrec.h: what is said to the recorder; what is asked of it is in api_asked.cpp.
 #include <string_view>
 
 #include "include/oomrec.h"
 #include "recorder/dumps.h"
-#include "recorder/hook_scope.h"
+#include "recorder/labels.h"
 #include "recorder/recorder.h"
 #include "recorder/watermark.h"
+#include "shim/api.h"
 #include "shim/export.h"
 
 namespace {
 
-// Runs `call` as the recorder; not at all, and returns false, in a signal handler that interrupted
-// it.
-template <class Call>
-bool as_recorder(Call call) noexcept {
-  const oomrec::HookScope scope;
-  if (!scope.outermost()) return false;
-  const oomrec::KeepErrno keep;
-  call(scope.in_hook());
-  return true;
-}
+using oomrec::shim::as_recorder;
 
 std::string_view text_of(const char* text) noexcept {
   return text != nullptr ? std::string_view{text} : std::string_view{};
@@ -35,8 +27,9 @@ OOMREC_EXPORT int oomrec_is_active(void) { return oomrec::recorder::is_active() 
 
 OOMREC_EXPORT int oomrec_dump(const char* reason) {
   bool written = false;
-  as_recorder(
-      [&](oomrec::InHook hook) { written = oomrec::recorder::dump(hook, text_of(reason)); });
+  as_recorder([&](oomrec::InHook hook) {
+    written = oomrec::recorder::dump(hook, text_of(reason)).bundle != 0;
+  });
   return written ? 1 : 0;
 }
 

@@ -22,6 +22,7 @@
 #include "shim/gpu/lookup.h"
 #include "shim/heap.h"
 #include "shim/info.h"
+#include "shim/late.h"
 #include "shim/next.h"
 #include "shim/process.h"
 
@@ -121,6 +122,7 @@ std::string_view off_reason(const Options& options) noexcept {
 [[gnu::constructor]] void start(int, char**, char** environment) noexcept {
   if (gnu_get_libc_version == nullptr) return;  // and it has passed no arguments
   const KeepErrno keep;
+  if (is_loaded_later()) return resolve_next();
   environ = environment;  // as libc itself is about to set it
   resolve_next();
   Dl_info self;
@@ -137,6 +139,11 @@ std::string_view off_reason(const Options& options) noexcept {
   }
   const bool recording = off.empty() && recorder::start(options);
   const HeapState heap = observe_heap(recording);
+  if (!recording) {
+    tell_missing("everything: the recorder is off");
+  } else if (!heap.observed) {
+    tell_missing(heap.note.data());
+  }
   if (recording && !heap.observed && options.limit != 0 && !options.quiet)
     print({"oomrec: ", heap.note, "; the limit covers mappings only\n"});
   if (off.empty()) start_exec(options.children, library_path);

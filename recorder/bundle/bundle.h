@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <string_view>
 
+#include "recorder/bundle/exception_texts.h"
 #include "recorder/bundle/frames.h"
 #include "recorder/bundle/verdict.h"
 #include "recorder/hook_scope.h"
@@ -32,6 +33,9 @@ struct Cause {
   const session::Death* death = nullptr;    // what was found out about its end; null: nobody looked
   const session::Health* health = nullptr;  // as others see it now; null: as it saw itself last
   const session::ChildDeath* child = nullptr;  // the worker that it ended for; null: none
+
+  std::string_view label;                 // that the program was at work under; empty: none
+  const ExceptionTexts* texts = nullptr;  // of the program; null: it has said nothing
 
   // Where the recordings of its group are (processes.json): the directory of its own. Null:
   // nowhere.
@@ -78,8 +82,9 @@ struct Report {
   bool quiet = false;
   bool told = false;  // by an earlier try, which failed: all but where the bundle is now
 };
-Result write_from_process(InHook, const Cause&, const Destination&, const Report&,
-                          unsigned seconds) noexcept;
+// `texts_written` (may be null): whether all of Cause::texts could be used.
+Result write_from_process(InHook, const Cause&, const Destination&, const Report&, unsigned seconds,
+                          bool* texts_written = nullptr) noexcept;
 
 // Waits at most `seconds` until no helper is at work; with 0 it only asks. For the process' own
 // end, so that its bundle is there when it is gone, and for a tick, so that an ended helper is
@@ -127,6 +132,21 @@ bool complete_last(InHook, OutcomeKind, std::int32_t value, unsigned seconds) no
 // from the refusal that the bundle tells: the bundle gets the crash, and its verdict. Waits for a
 // helper at work, too. Prints the verdict's sentence unless quiet.
 bool complete_last_by_crash(InHook, bool quiet, unsigned seconds) noexcept;
+
+// The program says of an exception what it is, once the bundle of its refusal is there:
+// metadata.json gets its texts, and `objects` a file of their own. Nothing else changes. False: not
+// all of it could be written.
+bool complete_texts(InHook, const char* path, const ExceptionTexts&, Workspace&) noexcept;
+
+// The same for the bundle that write_from_process() wrote as number `number` of this process, by a
+// helper that is waited for at most `seconds`. False also when some text is no JSON, see TextSpace.
+bool complete_texts_of(InHook, std::uint64_t number, const ExceptionTexts&,
+                       unsigned seconds) noexcept;
+
+// The absolute path of that bundle, once it is in its place, which is waited for at most `seconds`.
+// Empty: there is none. `buffer` is as long as a path may be.
+std::string_view path_of(InHook, std::uint64_t number, std::span<char> buffer,
+                         unsigned seconds) noexcept;
 
 // "running", "exited 1", "signal 11": the word for metadata.json, in `buffer`.
 std::string_view outcome_text(OutcomeKind, std::int32_t value, std::span<char> buffer) noexcept;

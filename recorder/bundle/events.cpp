@@ -10,6 +10,7 @@
 #include "recorder/bundle/accounts.h"
 #include "recorder/bundle/device_text.h"
 #include "recorder/bundle/files.h"
+#include "recorder/bundle/frames.h"
 #include "recorder/bundle/text.h"
 
 namespace oomrec::bundle {
@@ -56,7 +57,8 @@ class Events {
   void write_event(JsonWriter& json, const Event& event) noexcept;
   void write_refusal(JsonWriter& json) noexcept;
   void write_common(JsonWriter& json, std::uint64_t time_ns, std::string_view type, Space space,
-                    std::uint32_t device, std::int64_t change) noexcept;
+                    std::uint32_t device, std::int64_t change, std::uint32_t stack) noexcept;
+  std::string_view label_of_stack(std::uint32_t stack) noexcept;
 
   InHook hook_;
   Job& job_;
@@ -64,7 +66,9 @@ class Events {
   Failure failure_{};
   std::uint32_t loaded_lane_ = 0;
   std::size_t picked_ = 0;
-  Accounts accounts_;  // after the event
+  Accounts accounts_;                 // after the event
+  std::uint32_t labelled_stack_ = 0;  // one after the other is often the same
+  std::string_view label_;            // of it
 };
 
 bool Events::load(std::uint32_t lane, std::uint64_t number, Event& event) noexcept {
@@ -133,8 +137,17 @@ void Events::pick() noexcept {
   std::reverse(picked, picked + picked_);
 }
 
+std::string_view Events::label_of_stack(std::uint32_t stack) noexcept {
+  if (stack != labelled_stack_) {
+    labelled_stack_ = stack;
+    label_ = label_of(view_, stack);
+  }
+  return label_;
+}
+
 void Events::write_common(JsonWriter& json, std::uint64_t time_ns, std::string_view type,
-                          Space space, std::uint32_t entry, std::int64_t change) noexcept {
+                          Space space, std::uint32_t entry, std::int64_t change,
+                          std::uint32_t stack) noexcept {
   const Account& account = accounts_.of(space, entry);
   session::Device device;
   const bool known = !is_on_host(space) && read_device(view_, entry, device);
@@ -144,7 +157,7 @@ void Events::write_common(JsonWriter& json, std::uint64_t time_ns, std::string_v
   json.key("memory_reserved").signed_number(account.reserved());
   json.key("memory_change").signed_number(change);
   json.key("device_id").signed_number(known ? device.ordinal : -1);
-  json.key("context").null();
+  json.key("context").string_or_null(label_of_stack(stack));
   json.key("backend").string(backend_of(view_, space, entry));
   json.key("space").string(name_of(space));
 }
@@ -166,7 +179,7 @@ void Events::write_event(JsonWriter& json, const Event& event) noexcept {
                failed     ? "error"
                : released ? "deallocation"
                           : "allocation",
-               space, device, change_of(event));
+               space, device, change_of(event), event.stack);
   json.key("kind").string(name_of(kind));
   json.key("address");
   failed ? json.null() : json.number(event.address);
@@ -185,7 +198,7 @@ void Events::write_refusal(JsonWriter& json) noexcept {
   view_.read(TableId::threads, failure_.thread, thread);
   json.begin_object(true);
   write_common(json, failure_.time_ns, "error", static_cast<Space>(failure_.space),
-               failure_.device.device, 0);
+               failure_.device.device, 0, failure_.node);
   json.key("kind").string("fail");
   json.key("address").null();
   json.key("size").number(failure_.bytes);

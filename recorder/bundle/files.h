@@ -64,7 +64,18 @@ bool write_processes(InHook, Job&) noexcept;    // processes.cpp
 bool write_metadata(InHook, Job&) noexcept;     // metadata.cpp
 bool write_manifest(InHook, Job&) noexcept;     // manifest.cpp
 
-// Values in metadata.json.
+// Values in metadata.json: what the program says of an exception, in the order of the file, after
+// "context" and before "custom_metadata".
+struct TextKey {
+  std::string_view key;
+  std::string_view ExceptionTexts::*text;
+};
+inline constexpr TextKey kTextKeys[] = {
+    {"exception_type", &ExceptionTexts::type},
+    {"exception_module", &ExceptionTexts::module},
+    {"exception_message", &ExceptionTexts::message},
+    {"exception_traceback", &ExceptionTexts::traceback},
+};
 void write_verdict(JsonWriter&, const Verdict&) noexcept;
 void write_limit(JsonWriter&, const Verdict&) noexcept;
 
@@ -74,6 +85,13 @@ inline constexpr const char* kFileNames[] = {
     "manifest.json", "metadata.json",  "events.json",      "environment.json",
     "symbols.json",  "processes.json", "recording.oomrec",
 };
+// The names in manifest.json, with that of objects.json where there is one.
+void write_names(JsonWriter&, bool with_objects) noexcept;
+
+inline bool has_objects(const Job& job) noexcept {
+  return job.cause.texts != nullptr && job.cause.texts->objects.data() != nullptr;
+}
+
 inline constexpr std::uint64_t kMaxEvents = 10'000;
 
 // Realtime of a moment of the session's clock.

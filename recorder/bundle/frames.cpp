@@ -87,6 +87,16 @@ std::uint32_t line_of(const View& view, const Code& code, std::uint32_t instruct
                             view.string(code.line_table), instruction);
 }
 
+std::string_view label_of(const View& view, std::uint32_t node) noexcept {
+  std::string_view label;
+  view.walk(node, [&](std::uint64_t frame) noexcept {
+    if (label.empty() && session::kind_of(frame) == FrameKind::special &&
+        session::special_of(frame) == SpecialFrame::context)
+      label = view.string(session::argument_of(frame));
+  });
+  return label;
+}
+
 bool is_plumbing(std::string_view module_path) noexcept {
   const std::string_view name = base_name(module_path);
   for (const std::string_view prefix : kPlumbing)

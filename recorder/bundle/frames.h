@@ -23,6 +23,9 @@ using ExportedName = bool (*)(InHook, std::uint64_t start, std::uint64_t pc, cha
 std::string_view asker_of(const session::View&, std::uint32_t node,
                           std::span<char> buffer) noexcept;
 
+// The innermost label that the stack was made under; empty: none.
+std::string_view label_of(const session::View&, std::uint32_t node) noexcept;
+
 // Allocators, the C and C++ libraries, the loader, drivers of GPUs and ourselves: code that asks
 // for others.
 bool is_plumbing(std::string_view module_path) noexcept;

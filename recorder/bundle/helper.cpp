@@ -35,6 +35,7 @@
 #include "recorder/bundle/report.h"
 #include "recorder/bundle/standard_error.h"
 #include "recorder/bundle/system.h"
+#include "recorder/bundle/text_space.h"
 #include "recorder/session/writer.h"
 #include "recorder/stack/elf_symbols.h"
 #include "recorder/system/memory.h"
@@ -54,6 +55,16 @@ constexpr std::size_t kReasonBytes = 256;
 constexpr std::uint64_t kSecond = 1'000'000'000;
 constexpr std::uint64_t kSlice = kSecond / 100;
 
+constexpr std::size_t kLabelBytes = 256;
+constexpr std::size_t kMostWritten = 32;  // a process writes fewer
+
+// Where a bundle is. Stored by the helper, which is not at work when others look.
+struct Written {
+  std::uint64_t number;  // 0: there is none
+  bool in_fallback;
+  char name[64];
+};
+
 // One of these, in mapped memory, pre-touched.
 struct Desk {
   alignas(16) char stack[kStackBytes];
@@ -70,9 +81,13 @@ struct Desk {
   char fallback[4096];
   char working_directory[4096];
   char reason[kReasonBytes];
+  char label[kLabelBytes];
   char lines[2048];
   Completion completion;
-  bool completes;  // the last bundle, instead of writing one
+  bool completes;        // the last bundle, instead of writing one
+  const char* texts_to;  // path of the bundle that gets texts(), likewise; null: none does
+  bool texts_done;
+  Written written[kMostWritten];  // by number
   CommandSpace command;
   unsigned command_seconds;  // 0: there is none to run; else instead of writing a bundle
   bool in_place;
@@ -82,6 +97,7 @@ struct Desk {
 };
 
 constinit Desk* g_desk = nullptr;
+constinit TextSpace* g_texts = nullptr;
 constinit std::atomic<int> g_word{0};
 constinit std::atomic<int> g_helper{0};  // its pid, until it is reaped
 constinit std::atomic<int> g_owner{0};   // the process all this belongs to
@@ -145,6 +161,13 @@ void on_data_written(InHook hook, void* argument) noexcept {
   if (!desk.in_place) wake_waiter(kDataDone);
 }
 
+void remember_place(Desk& desk, bool in_fallback) noexcept {
+  Written& place = desk.written[desk.cause.number % kMostWritten];
+  place.number = desk.cause.number;
+  place.in_fallback = in_fallback;
+  std::memcpy(place.name, desk.work.name, sizeof place.name);
+}
+
 void write_somewhere(Desk& desk) noexcept {
   const Progress progress{on_data_written, &desk};
   int error = 0;
@@ -153,7 +176,7 @@ void write_somewhere(Desk& desk) noexcept {
   Result result =
       write(desk.hook, desk.view, desk.cause, desk.destination, desk.work, error, progress);
   set_result(desk, result);
-  if (result == Result::written) return;
+  if (result == Result::written) return remember_place(desk, false);
 
   desk.error = error;
   const bool late = desk.reported;  // the fsync or the rename failed
@@ -161,6 +184,7 @@ void write_somewhere(Desk& desk) noexcept {
     desk.destination.directory = desk.fallback;
     result = write(desk.hook, desk.view, desk.cause, desk.destination, desk.work, error, progress);
     set_result(desk, result);
+    if (result == Result::written) remember_place(desk, true);
   }
   // A detour on the way to the data is in the report already.
   const bool written = result == Result::written;
@@ -196,6 +220,10 @@ void run(void* argument) noexcept {
   Desk& desk = *static_cast<Desk*>(argument);
   if (!desk.in_place) close_inherited();
   if (desk.command_seconds != 0) return run_command(desk.command, desk.command_seconds);
+  if (desk.texts_to != nullptr) {
+    desk.texts_done = complete_texts(desk.hook, desk.texts_to, g_texts->texts(), desk.work);
+    return;
+  }
   name_crash(desk);
   if (desk.completes) {
     if (desk.completion.crash != nullptr) judge_crash(desk);
@@ -281,6 +309,10 @@ void reap() noexcept {
   }
 }
 
+void forget_places(Desk& desk) noexcept {
+  for (Written& place : desk.written) place.number = 0;
+}
+
 // After a fork the words speak of the parent's helper, which this process does not have. After a
 // vfork they may speak of the child's, which shares this memory: it is waited for, until
 // `deadline_ns`. False: it goes on.
@@ -297,6 +329,7 @@ bool take_over(std::uint64_t deadline_ns) noexcept {
   g_owner.store(self, std::memory_order_release);
   g_helper.store(0, std::memory_order_relaxed);
   g_word.store(0, std::memory_order_release);
+  if (of_parent) forget_places(*g_desk);
   return true;
 }
 
@@ -323,7 +356,16 @@ bool claim_last_bundle(InHook hook, unsigned seconds) noexcept {
   desk.hook = hook;
   desk.command_seconds = 0;
   desk.completes = true;
+  desk.texts_to = nullptr;
   return true;
+}
+
+// The path of bundle `number`, by a desk that nobody is at work at. Empty: there is none.
+std::string_view place_of(const Desk& desk, std::uint64_t number, Text& path) noexcept {
+  const Written& place = desk.written[number % kMostWritten];
+  if (number == 0 || place.number != number) return {};
+  path.add(place.in_fallback ? desk.fallback : desk.directory).add('/').add(place.name);
+  return path.truncated() ? std::string_view{} : path.view();
 }
 
 void fill(Desk& desk, InHook hook, const Cause& cause, const Destination& destination,
@@ -338,6 +380,9 @@ void fill(Desk& desk, InHook hook, const Cause& cause, const Destination& destin
   if (gnu_get_libc_version != nullptr) desk.cause.glibc_version = gnu_get_libc_version();
   Text reason{desk.reason};
   desk.cause.reason = reason.add(cause.reason).view();
+  Text label{desk.label};
+  desk.cause.label = label.add(cause.label).view();
+  desk.cause.texts = nullptr;
   desk.destination = destination;
   Text{desk.directory}.add(destination.directory);
   const std::string_view session_path{session::g_session.path()};
@@ -347,6 +392,7 @@ void fill(Desk& desk, InHook hook, const Cause& cause, const Destination& destin
   desk.cause.session_directory = desk.fallback;
   desk.report = report;
   desk.completes = false;
+  desk.texts_to = nullptr;
   desk.command_seconds = 0;
   desk.symbols_start = 0;
   desk.reported = false;
@@ -365,6 +411,7 @@ bool prepare(const char* const* environment) noexcept {
   if (memory == nullptr) return false;
   if (system::populate(memory, sizeof(Desk)) != 0) std::memset(memory, 0, sizeof(Desk));
   g_desk = static_cast<Desk*>(memory);
+  g_texts = static_cast<TextSpace*>(system::map_private(sizeof(TextSpace)));
   keep_environment(environment, g_desk->command);
   g_owner.store(process_id(), std::memory_order_relaxed);
   return true;
@@ -406,6 +453,36 @@ bool complete_last_by_crash(InHook hook, bool quiet, unsigned seconds) noexcept 
   return true;
 }
 
+std::string_view path_of(InHook hook, std::uint64_t number, std::span<char> buffer,
+                         unsigned seconds) noexcept {
+  if (g_desk == nullptr || buffer.empty() || !finish(hook, seconds)) return {};
+  Text path{buffer.data(), buffer.size()};
+  return g_owner.load(std::memory_order_relaxed) == process_id() ? place_of(*g_desk, number, path)
+                                                                 : std::string_view{};
+}
+
+bool complete_texts_of(InHook hook, std::uint64_t number, const ExceptionTexts& texts,
+                       unsigned seconds) noexcept {
+  if (g_desk == nullptr || g_texts == nullptr || system::is_sandboxed()) return false;
+  const std::uint64_t deadline = sys::monotonic_ns() + seconds * kSecond;
+  if (!take_over(deadline) || !claim(deadline)) return false;
+  reap();
+  Desk& desk = *g_desk;
+  Text path{g_texts->path};
+  const bool known = !place_of(desk, number, path).empty();
+  if (!known) {
+    g_word.store(0, std::memory_order_release);
+    return false;
+  }
+  const bool whole = g_texts->copy(texts);
+  desk.hook = hook;
+  desk.command_seconds = 0;
+  desk.texts_to = g_texts->path;
+  desk.texts_done = false;
+  start_work(desk);
+  return finish(hook, seconds) && desk.texts_done && whole;
+}
+
 // Not where clone is refused: in place the command would be a child of the program.
 bool run_from_process(InHook hook, const char* command, unsigned seconds) noexcept {
   if (g_desk == nullptr || system::is_sandboxed()) return false;
@@ -427,7 +504,7 @@ bool run_from_process(InHook hook, const char* command, unsigned seconds) noexce
 }
 
 Result write_from_process(InHook hook, const Cause& cause, const Destination& destination,
-                          const Report& report, unsigned seconds) noexcept {
+                          const Report& report, unsigned seconds, bool* texts_written) noexcept {
   if (g_desk == nullptr || system::is_sandboxed()) return Result::failed;
   const std::uint64_t deadline = sys::monotonic_ns() + seconds * kSecond;
   if (!take_over(deadline) || !claim(deadline)) return Result::timed_out;
@@ -435,6 +512,11 @@ Result write_from_process(InHook hook, const Cause& cause, const Destination& de
   Desk& desk = *g_desk;
   fill(desk, hook, cause, destination, report);
   const std::uint32_t ticket = desk.ticket;
+  if (cause.texts != nullptr) {
+    const bool whole = g_texts != nullptr && g_texts->copy(*cause.texts);
+    if (g_texts != nullptr) desk.cause.texts = &g_texts->texts();
+    if (texts_written != nullptr) *texts_written = whole;
+  }
 
   const long helper = start_work(desk);
   const auto result = [ticket] {

@@ -3,34 +3,12 @@
 #include <cerrno>
 #include <cstring>
 
+#include "recorder/bundle/json_check.h"
 #include "recorder/bundle/system.h"
 #include "recorder/bundle/text.h"
 
 namespace oomrec::bundle {
 namespace {
-
-// Bytes of the valid UTF-8 sequence that `text` starts with; 0 when it starts with none (RFC 3629:
-// no overlong forms, no surrogates, nothing above U+10FFFF).
-std::size_t utf8_bytes(std::string_view text) noexcept {
-  const auto byte = [&](std::size_t i) -> unsigned {
-    return i < text.size() ? static_cast<unsigned char>(text[i]) : 0U;
-  };
-  const auto follows = [&](std::size_t i) { return (byte(i) & 0xc0U) == 0x80U; };
-  const unsigned first = byte(0);
-  if (first < 0x80) return 1;
-  if (first >= 0xc2 && first <= 0xdf) return follows(1) ? 2 : 0;
-  if (first >= 0xe0 && first <= 0xef) {
-    const unsigned low = first == 0xe0 ? 0xa0 : 0x80;
-    const unsigned high = first == 0xed ? 0x9f : 0xbf;
-    return byte(1) >= low && byte(1) <= high && follows(2) ? 3 : 0;
-  }
-  if (first >= 0xf0 && first <= 0xf4) {
-    const unsigned low = first == 0xf0 ? 0x90 : 0x80;
-    const unsigned high = first == 0xf4 ? 0x8f : 0xbf;
-    return byte(1) >= low && byte(1) <= high && follows(2) && follows(3) ? 4 : 0;
-  }
-  return 0;
-}
 
 constexpr std::string_view kReplacement = "\xef\xbf\xbd";  // U+FFFD
 

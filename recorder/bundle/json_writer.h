@@ -36,6 +36,8 @@ class JsonWriter {
   void fraction(std::uint64_t value, unsigned decimals) noexcept;
   void boolean(bool value) noexcept { token(value ? "true" : "false"); }
   void null() noexcept { token("null"); }
+  // A value that is JSON already (json_check.h).
+  void raw(std::string_view value) noexcept { token(value); }
   void utc(std::uint64_t realtime_ns) noexcept;  // "2026-11-21T10:15:30Z"
 
   // Writes what is buffered, and a document's last newline. True when the document is whole and

@@ -24,6 +24,13 @@ std::string_view process_key(const session::Header& header, std::span<char> buff
   return key.add('-').signed_number(header.pid).add('-').number(header.start_ticks).view();
 }
 
+void write_names(JsonWriter& json, bool with_objects) noexcept {
+  json.begin_array(true);
+  for (const char* const name : kFileNames) json.string(name);
+  if (with_objects) json.string(kObjectsFile);
+  json.end_array();
+}
+
 bool write_manifest(InHook hook, Job& job) noexcept {
   const session::Header& header = job.view.header();
   const std::uint64_t number = job.cause.number != 0
@@ -39,9 +46,8 @@ bool write_manifest(InHook hook, Job& job) noexcept {
   json.key("reason").string(name_of(job.cause.trigger));
   json.key("backend").string(backend_of(job));
   json.key("event_count").number(job.event_count);
-  json.key("files").begin_array(true);
-  for (const char* const name : kFileNames) json.string(name);
-  json.end_array();
+  json.key("files");
+  write_names(json, has_objects(job));
   json.key("oomrec_version").string(OOMREC_VERSION);
   json.key("verdict").string(name_of(job.work.verdict.code));
   json.key("program").string_or_null(base_name(job.view.string(header.executable)));

@@ -1,7 +1,8 @@
 // metadata.json: what happened, in words and figures.
 //
 // "outcome", "verdict", "crash" and "limit" stand near the front in this order, and the request's
-// "repeats" in the first 64 KiB: complete() finds them there.
+// "repeats" in the first 64 KiB: complete() finds them there. What the program says of itself comes
+// last, because it may be long.
 #include <algorithm>
 
 #include "recorder/bundle/device_text.h"
@@ -112,6 +113,18 @@ std::string_view outcome_text(OutcomeKind kind, std::int32_t value,
   return text.view();
 }
 
+namespace {
+
+// The program's words, else the label that it was at work under.
+void write_context(JsonWriter& json, const Job& job) noexcept {
+  const Cause& cause = job.cause;
+  if (cause.texts != nullptr && cause.texts->context.data() != nullptr)
+    return json.string(cause.texts->context);
+  json.string_or_null(cause.reason.empty() ? cause.label : cause.reason);
+}
+
+}  // namespace
+
 bool write_metadata(InHook hook, Job& job) noexcept {
   char outcome[32];
   JsonFile file{hook, job, "metadata.json"};
@@ -124,13 +137,6 @@ bool write_metadata(InHook hook, Job& job) noexcept {
   write_verdict(json, job.work.verdict);
   json.key("crash");
   write_crash(hook, json, job.view, job.cause.exported_name);
-  for (const std::string_view key : {"exception_type", "exception_module", "exception_message"})
-    json.key(key).null();
-  json.key("context").string_or_null(job.cause.reason);
-  json.key("backend").string(backend_of(job));
-  json.key("captured_event_count").number(job.event_count);
-  json.key("custom_metadata").begin_object(true);
-  json.end_object();
   json.key("limit");
   write_limit(json, job.work.verdict);
   json.key("request");
@@ -139,6 +145,18 @@ bool write_metadata(InHook hook, Job& job) noexcept {
   job.cause.failure == 0 ? json.null() : json.number(job.cause.failure);
   json.key("child");
   write_child(json, job.cause.child);
+  json.key("backend").string(backend_of(job));
+  json.key("captured_event_count").number(job.event_count);
+  const ExceptionTexts none;
+  const ExceptionTexts& texts = job.cause.texts != nullptr ? *job.cause.texts : none;
+  json.key("context");
+  write_context(json, job);
+  for (const TextKey& text : kTextKeys) {
+    json.key(text.key);
+    write_text(json, texts.*text.text);
+  }
+  json.key("custom_metadata");
+  write_custom_metadata(json, texts.metadata);
   json.end_object();
   return file.done();
 }

@@ -81,7 +81,7 @@ struct Compared {
   Compared(const View& view, const Cause& cause, const Verdict& verdict) noexcept {
     const Subject about = subject_of(view, cause, verdict);
     session::Device device;
-    const bool asked = cause.trigger == Trigger::request;
+    const bool asked = cause.trigger == Trigger::request || cause.trigger == Trigger::exception;
     const bool divided =
         read_device(view, about.device, device) && device.torch_reserved_bytes != 0;
     host = asked || is_on_host(about.space);

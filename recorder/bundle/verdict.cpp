@@ -15,6 +15,9 @@ void explain_trigger(Verdict& verdict, Trigger trigger, std::string_view reason)
     verdict.code = VerdictCode::requested;
     summary.add("the program or its user asked for a bundle");
     reason.empty() ? summary.add("; nothing was refused") : summary.add(": ").add(reason);
+  } else if (trigger == Trigger::exception) {
+    verdict.code = VerdictCode::exception;
+    summary.add("the program raised an exception for lack of memory; no request was refused");
   } else if (trigger == Trigger::simulated) {
     verdict.code = VerdictCode::simulated;
     summary.add("nothing was refused");

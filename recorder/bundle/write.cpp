@@ -31,9 +31,21 @@ Result result_of(int error) noexcept {
   }
 }
 
+bool write_objects_of(Job& job) noexcept {
+  const std::string_view objects = job.cause.texts->objects;
+  const int fd = create_file(job, kObjectsFile);
+  if (fd < 0) return false;
+  const int result = sys::write_all(fd, objects.data(), objects.size());
+  sys::close(fd);
+  if (result < 0 && job.error == 0) job.error = -result;
+  job.bytes += objects.size();
+  return result >= 0;
+}
+
 bool write_files(InHook hook, Job& job) noexcept {
   return write_recording(hook, job) && write_events(hook, job) && write_environment(hook, job) &&
-         write_symbols(hook, job) && write_processes(hook, job) && write_metadata(hook, job) &&
+         write_symbols(hook, job) && write_processes(hook, job) &&
+         (!has_objects(job) || write_objects_of(job)) && write_metadata(hook, job) &&
          write_manifest(hook, job);
 }
 
@@ -43,20 +55,24 @@ int sync_or_none(int fd) noexcept {
   return result == -EINVAL || result == -ENOSYS ? 0 : result;
 }
 
-int sync_files(int directory) noexcept {
-  for (const char* const name : kFileNames) {
-    const int fd = sys::open_at(directory, name, O_RDONLY | O_NOFOLLOW);
-    if (fd < 0) return fd;
-    const int result = sync_or_none(fd);
-    sys::close(fd);
-    if (result < 0) return result;
-  }
-  return sync_or_none(directory);
+int sync_file(int directory, const char* name) noexcept {
+  const int fd = sys::open_at(directory, name, O_RDONLY | O_NOFOLLOW);
+  if (fd < 0) return fd;
+  const int result = sync_or_none(fd);
+  sys::close(fd);
+  return result;
+}
+
+int sync_files(const Job& job) noexcept {
+  for (const char* const name : kFileNames)
+    if (const int result = sync_file(job.directory, name); result < 0) return result;
+  const int result = has_objects(job) ? sync_file(job.directory, kObjectsFile) : 0;
+  return result < 0 ? result : sync_or_none(job.directory);
 }
 
 // From the temporary directory to the bundle: 0 or minus an errno.
 int publish(int dump_directory, Job& job, std::uint64_t began_ns) noexcept {
-  int result = sync_files(job.directory);
+  int result = sync_files(job);
   if (result < 0) return result;
   // Had this taken so long that others take us for dead, they may be removing our files.
   if (sys::monotonic_ns() - began_ns > kStaleSeconds / 2 * 1'000'000'000U) return -ETIMEDOUT;

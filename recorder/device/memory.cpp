@@ -112,7 +112,7 @@ DeviceCaller device_caller(InHook hook) noexcept {
   DeviceCaller from{current_thread(hook)};
   if (from.thread == nullptr) return from;
   maybe_read_clock(hook, *from.thread);
-  from.node = stack::capture(hook, from.thread->stacks, from.thread->root());
+  from.node = stack::capture(hook, from.thread->stacks, from.thread->root(hook));
   from.thread->note_served(from.node);
   return from;
 }

@@ -65,6 +65,16 @@ bool BlockHash::insert(InHook hook, const Block& block, Block& replaced) noexcep
   return true;
 }
 
+bool BlockHash::find(InHook, std::uint64_t address, Block& found) noexcept {
+  const std::uint64_t hash = mix(address);
+  Shard& shard = shard_of(hash);
+  const system::SpinGuard guard(shard.lock);
+  if (!guard) return false;
+  const std::uint32_t slot = shard.index.find(hash, at_address(address));
+  if (slot != 0) found = copy_of(g_session.live_blocks.at(slot));
+  return slot != 0;
+}
+
 bool BlockHash::remove(InHook, std::uint64_t address, Block& removed) noexcept {
   const std::uint64_t hash = mix(address);
   Shard& shard = shard_of(hash);

@@ -41,6 +41,9 @@ class BlockHash {
   // Takes the block at `address` out. False: none is recorded there.
   bool remove(InHook, std::uint64_t address, Block& removed) noexcept;
 
+  // The block at `address`, which stays. False: none is recorded there.
+  bool find(InHook, std::uint64_t address, Block& found) noexcept;
+
   // False: surely no block is recorded at `address`.
   bool may_hold(std::uint64_t address) const noexcept {
     return filter_[filter_place(address)].load(std::memory_order_relaxed) != 0;

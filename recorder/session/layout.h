@@ -199,6 +199,8 @@ struct Header {
   Atomic<u32> near_device;  // entry in `devices` that a near_limit bundle, being written, is about
   Atomic<u32> dropped_marks;  // there were too many
   Rank rank;
+  Atomic<u32> news;  // a futex: grows when something happens that is waited for (oomrec_wait)
+  u32 reserved;
 };
 static_assert(offsetof(Header, used_bytes) == 24 && offsetof(Header, alive_mutex) == 40 &&
               offsetof(Header, pid) == 104 && offsetof(Header, boot_id) == 120 &&
@@ -221,8 +223,8 @@ static_assert(offsetof(Header, limit_as_bytes) == 864 + kTableSlots * sizeof(Tab
               offsetof(Header, near_device) ==
                   offsetof(Header, drivers) + sizeof(Driver) * kVendors &&
               offsetof(Header, rank) == offsetof(Header, near_device) + 8 &&
-              sizeof(Header) == offsetof(Header, rank) + sizeof(Rank) &&
-              sizeof(Header) <= kHeaderBytes);
+              offsetof(Header, news) == offsetof(Header, rank) + sizeof(Rank) &&
+              sizeof(Header) == offsetof(Header, news) + 8 && sizeof(Header) <= kHeaderBytes);
 static_assert(std::is_standard_layout_v<Header> && std::is_trivially_destructible_v<Header>);
 static_assert(Atomic<u64>::is_always_lock_free, "a lock would die with its owner");
 

@@ -19,6 +19,7 @@ struct Bundles {
   bundle::Result result = bundle::Result::written;
   unsigned lasts_ms = 0;
   std::uint32_t completed = 0;
+  std::uint64_t told = 0;  // number of the bundle that got the latest texts
   bool under_way = false;  // the last one: it cannot be completed yet
   OutcomeKind outcome = OutcomeKind::running;
 };

@@ -1,0 +1,26 @@
+// A recording without events: of a process whose calls pass no hook. What is known is what the
+// kernel says of it, and what it says itself.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+#include "recorder/hook_scope.h"
+#include "recorder/session/devices.h"
+
+namespace oomrec::recorder {
+
+// A point of the time line and all else that rides on events, if it is due.
+void tick(InHook) noexcept;
+
+// A GPU, as a framework sees it.
+struct DeviceNote {
+  session::Vendor vendor;
+  std::int32_t ordinal;
+  std::string_view name;
+  std::uint64_t total_bytes, free_bytes;
+  std::uint64_t allocated_bytes, reserved_bytes;  // by the framework, in this process
+};
+void note_device(InHook, const DeviceNote&) noexcept;
+
+}  // namespace oomrec::recorder

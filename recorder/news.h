@@ -1,0 +1,39 @@
+// Tells those who wait (oomrec_wait) that something has happened: a word of the session that grows,
+// and is a futex.
+//
+// It grows with a refusal, a bundle, and when memory passes a percentage that was asked for: of the
+// soft limit where totals are published, of everything else on the tick. A percentage is passed
+// once: again after memory has fallen some percent below it. Waking costs a system call only where
+// somebody waits.
+#pragma once
+
+#include <cstdint>
+
+#include "recorder/hook_scope.h"
+#include "recorder/limit/health.h"
+
+namespace oomrec::recorder {
+
+void raise_news(InHook) noexcept;
+
+// False: there is no room for another percentage, or it is none (1 to 100).
+bool notify_at(InHook, std::uint32_t percent, bool on) noexcept;
+
+// The word, at once where it is not `seen`; else when it has grown, after `timeout_ms`, or when a
+// signal came. The one call here that sleeps: no hook makes it.
+std::uint32_t wait_for_news(std::uint32_t seen, std::uint32_t timeout_ms) noexcept;
+
+// Where totals are published: a load and a comparison, where no percentage of the soft limit is
+// near.
+void check_news(InHook, std::int64_t grown_bytes) noexcept;
+
+// On the tick: `nearest` of the host's limits, and the devices.
+void tell_nearness(InHook, const limit::Nearness& nearest) noexcept;
+
+// The soft limit is another one.
+void limit_changed(InHook) noexcept;
+
+// After a fork: nobody waits in the child, and nobody has asked.
+void forget_news(InHook) noexcept;
+
+}  // namespace oomrec::recorder

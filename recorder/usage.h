@@ -1,0 +1,31 @@
+// What is held and what is left, for the program that asks.
+#pragma once
+
+#include <cstdint>
+
+#include "recorder/hook_scope.h"
+#include "recorder/limit/health.h"
+#include "recorder/vocabulary.h"
+
+namespace oomrec::recorder {
+
+struct SpaceUsage {
+  Space space;
+  std::uint64_t live_bytes, peak_bytes;  // usable bytes
+  std::uint64_t allocated_bytes;         // ever, as asked for
+  std::uint64_t live_count;
+};
+
+struct Usage {
+  std::uint32_t spaces;      // in `space`
+  std::uint64_t live_bytes;  // of the host's: heap and counted mappings
+  std::uint64_t peak_bytes;  // likewise; their peaks may not have come together
+  std::uint64_t rss_bytes;
+  limit::Nearness limit;          // the host's that is nearest
+  SpaceUsage space[kSpaceCount];  // those that were ever used
+};
+
+// False: nothing is recorded. Some ten microseconds, and more with hundreds of threads.
+bool read_usage(InHook, Usage&) noexcept;
+
+}  // namespace oomrec::recorder

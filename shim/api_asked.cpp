@@ -1,0 +1,243 @@
+// The C API from version 3 on: what a program asks of the recorder, and tells it.
+#include <algorithm>
+#include <cstddef>
+#include <cstring>
+#include <string_view>
+
+#include "include/oomrec.h"
+#include "recorder/blocks.h"
+#include "recorder/bundle/exception_texts.h"
+#include "recorder/device/devices.h"
+#include "recorder/limit/health.h"
+#include "recorder/news.h"
+#include "recorder/recorder.h"
+#include "recorder/state.h"
+#include "recorder/usage.h"
+#include "shim/api.h"
+#include "shim/export.h"
+
+namespace {
+
+using oomrec::InHook;
+using oomrec::bundle::ExceptionTexts;
+using oomrec::shim::as_recorder;
+namespace recorder = oomrec::recorder;
+
+template <std::size_t N>
+void copy_name(char (&to)[N], std::string_view from) noexcept {
+  const std::size_t bytes = std::min(from.size(), N - 1);
+  std::memcpy(to, from.data(), bytes);
+  to[bytes] = '\0';
+}
+
+// At most `most` bytes of a text of the caller's, and one more, so that a longer one is known to
+// be.
+std::string_view text_of(const char* text, std::size_t most) noexcept {
+  if (text == nullptr) return {};
+  return {text, strnlen(text, most + 1)};
+}
+
+// Takes as much of `full` as the caller's struct, which says its size, has room for.
+template <class Struct>
+void hand_out(Struct* to, const Struct& full) noexcept {
+  const std::size_t bytes = std::min<std::size_t>(to->size, sizeof(Struct));
+  const std::size_t size = sizeof(to->size);
+  if (bytes > size)
+    std::memcpy(reinterpret_cast<char*>(to) + size, reinterpret_cast<const char*>(&full) + size,
+                bytes - size);
+}
+
+std::string_view kind_of(const oomrec::session::Device& device) noexcept {
+  return device.vendor == static_cast<std::uint8_t>(oomrec::session::Vendor::cuda) ? "cuda" : "hip";
+}
+
+// "GPU-01234567-89ab-…", or nothing.
+void write_uuid(const oomrec::session::Device& device, char (&to)[48]) noexcept {
+  std::size_t used = 0;
+  bool known = false;
+  const auto add = [&](char c) noexcept { to[used++] = c; };
+  for (const char c : std::string_view{"GPU"}) add(c);
+  for (std::size_t i = 0; i < sizeof device.uuid; ++i) {
+    if (i == 0 || i == 4 || i == 6 || i == 8 || i == 10) add('-');
+    add("0123456789abcdef"[device.uuid[i] >> 4]);
+    add("0123456789abcdef"[device.uuid[i] & 15]);
+    known |= device.uuid[i] != 0;
+  }
+  to[known ? used : 0] = '\0';
+}
+
+void describe(const oomrec::session::Device& device, oomrec_device_usage& out) noexcept {
+  copy_name(out.kind, kind_of(device));
+  out.ordinal = device.ordinal;
+  write_uuid(device, out.uuid);
+  copy_name(out.name, {device.name, strnlen(device.name, sizeof device.name)});
+  out.total_bytes = device.total_bytes;
+  out.used_bytes = device.used_bytes();
+  out.free_bytes = out.total_bytes > out.used_bytes ? out.total_bytes - out.used_bytes : 0;
+  out.counted_bytes = device.counted_bytes();
+  out.limit_bytes = device.limit_bytes;
+}
+
+// Too large for a hook's stack, and one question at a time is enough.
+constinit oomrec::system::SpinLock g_usage_lock;
+constinit oomrec_usage_info g_usage;
+
+bool fill_usage(InHook hook, oomrec_usage_info& out) noexcept {
+  out = {};
+  recorder::Usage usage;
+  if (!recorder::read_usage(hook, usage)) return false;
+  out.live_bytes = usage.live_bytes;
+  out.peak_bytes = usage.peak_bytes;
+  out.rss_bytes = usage.rss_bytes;
+  if (usage.limit.limit_bytes != 0) {
+    out.limit_bytes = usage.limit.limit_bytes;
+    out.used_of_limit_bytes = usage.limit.sum_bytes();
+    out.headroom_bytes = out.limit_bytes - std::min(out.limit_bytes, out.used_of_limit_bytes);
+    copy_name(out.limit_kind, name_of(usage.limit.kind));
+  }
+  out.space_count = usage.spaces;
+  for (std::uint32_t at = 0; at < usage.spaces; ++at) {
+    const recorder::SpaceUsage& from = usage.space[at];
+    oomrec_space_usage& to = out.spaces[at];
+    copy_name(to.name, name_of(from.space));
+    to.live_bytes = from.live_bytes;
+    to.peak_bytes = from.peak_bytes;
+    to.allocated_bytes = from.allocated_bytes;
+    to.live_count = from.live_count;
+  }
+  auto& devices = oomrec::session::g_session.devices;
+  for (std::uint32_t entry = 1; entry < devices.size() && out.device_count < 16; ++entry)
+    describe(devices.at(entry), out.devices[out.device_count++]);
+  return true;
+}
+static_assert(oomrec::kSpaceCount <= 16);
+
+// Gives the path of a bundle to the caller: its length, or 0 where there is no room for it.
+template <class Find>
+uint32_t give_path(char* path, uint32_t bytes, Find find) noexcept {
+  if (path == nullptr || bytes == 0) return 0;
+  path[0] = '\0';
+  constexpr std::size_t kMostPathBytes = 4096 + 128;
+  const std::size_t length = find(std::span{path, std::min<std::size_t>(bytes, kMostPathBytes)});
+  if (length == 0) path[0] = '\0';
+  return static_cast<uint32_t>(length);
+}
+
+// 1, 2 or 0, as oomrec_exception() returns it.
+int tell(InHook hook, const recorder::Told& told, char* path, uint32_t bytes) noexcept {
+  if (told.bundle == 0) return 0;
+  give_path(path, bytes,
+            [&](std::span<char> out) { return recorder::bundle_path(hook, told.bundle, out); });
+  return told.texts ? 1 : 2;
+}
+
+ExceptionTexts texts_of(const oomrec_exception_info& info) noexcept {
+  using namespace oomrec::bundle;
+  ExceptionTexts texts;
+  texts.type = text_of(info.type, kMostNameBytes);
+  texts.module = text_of(info.module, kMostNameBytes);
+  texts.message = text_of(info.message, kMostTextBytes);
+  texts.traceback = text_of(info.traceback, kMostTextBytes);
+  texts.context = text_of(info.context, kMostNameBytes);
+  texts.metadata = text_of(info.metadata_json, kMostTextBytes);
+  texts.objects = text_of(info.objects_json, kMostObjectsBytes);
+  return texts;
+}
+
+}  // namespace
+
+extern "C" {
+
+OOMREC_EXPORT int oomrec_usage(oomrec_usage_info* usage) {
+  bool known = false;
+  as_recorder([&](InHook hook) {
+    const oomrec::system::SpinGuard guard(g_usage_lock);
+    if (!guard || usage == nullptr || !fill_usage(hook, g_usage)) return;
+    hand_out(usage, g_usage);
+    known = true;
+  });
+  return known ? 1 : 0;
+}
+
+OOMREC_EXPORT uint32_t oomrec_last_bundle(char* path, uint32_t bytes) {
+  uint32_t length = 0;
+  if (path != nullptr && bytes != 0) path[0] = '\0';
+  as_recorder([&](InHook hook) {
+    length = give_path(path, bytes,
+                       [&](std::span<char> out) { return recorder::last_bundle(hook, out); });
+  });
+  return length;
+}
+
+OOMREC_EXPORT uint32_t oomrec_last_failure(void) {
+  uint32_t number = 0;
+  as_recorder([&](InHook hook) { number = recorder::last_failure(hook); });
+  return number;
+}
+
+OOMREC_EXPORT int oomrec_exception(const oomrec_exception_info* exception, char* path,
+                                   uint32_t bytes) {
+  int result = 0;
+  if (path != nullptr && bytes != 0) path[0] = '\0';
+  if (exception == nullptr) return 0;
+  as_recorder([&](InHook hook) {
+    oomrec_exception_info info{};
+    std::memcpy(&info, exception, std::min<std::size_t>(exception->size, sizeof info));
+    const ExceptionTexts texts = texts_of(info);
+    result = tell(hook, recorder::tell_exception(hook, texts, info.since), path, bytes);
+  });
+  return result;
+}
+
+OOMREC_EXPORT int oomrec_dump_with(const char* reason, const char* metadata_json, char* path,
+                                   uint32_t bytes) {
+  int result = 0;
+  if (path != nullptr && bytes != 0) path[0] = '\0';
+  as_recorder([&](InHook hook) {
+    ExceptionTexts texts;
+    texts.metadata = text_of(metadata_json, oomrec::bundle::kMostTextBytes);
+    const std::string_view words = text_of(reason, oomrec::bundle::kMostNameBytes);
+    result = tell(hook, recorder::dump(hook, words, &texts), path, bytes);
+  });
+  return result;
+}
+
+OOMREC_EXPORT int oomrec_notify_at(uint32_t percent, int on) {
+  bool done = false;
+  as_recorder([&](InHook hook) { done = recorder::notify_at(hook, percent, on != 0); });
+  return done ? 1 : 0;
+}
+
+OOMREC_EXPORT int oomrec_block_of(uint64_t address, oomrec_block* block) {
+  bool found = false;
+  if (block == nullptr) return 0;
+  as_recorder([&](InHook hook) {
+    const recorder::FoundBlock known = recorder::find_block(hook, address);
+    if (known.node == 0) return;
+    oomrec_block full{};
+    full.node = known.node;
+    full.address = known.address;
+    full.bytes = known.bytes;
+    full.birth_realtime_ns = known.birth_realtime_ns;
+    copy_name(full.space, name_of(known.space));
+    hand_out(block, full);
+    found = true;
+  });
+  return found ? 1 : 0;
+}
+
+OOMREC_EXPORT uint32_t oomrec_stack_text(uint32_t node, char* text, uint32_t bytes) {
+  std::size_t written = 0;
+  if (text == nullptr || bytes == 0) return 0;
+  text[0] = '\0';
+  as_recorder([&](InHook hook) { written = recorder::stack_text(hook, node, {text, bytes}); });
+  return static_cast<uint32_t>(written);
+}
+
+// It sleeps as the program, not as the recorder: signal handlers of the program run meanwhile.
+OOMREC_EXPORT uint32_t oomrec_wait(uint32_t seen, uint32_t timeout_ms) {
+  const oomrec::KeepErrno keep;
+  return recorder::wait_for_news(seen, timeout_ms);
+}
+
+}  // extern "C"

@@ -1,0 +1,13 @@
+// The library in a process that it was not started with: loaded by dlopen it comes after libc in
+// the global scope, or is not in it, so nothing is interposed.
+#pragma once
+
+namespace oomrec::shim {
+
+// Asked by the constructor. True: it stays off, without a word, until oomrec_start().
+bool is_loaded_later() noexcept;
+
+// What oomrec_missing() says; a literal, or as long-lived.
+void tell_missing(const char* what) noexcept;
+
+}  // namespace oomrec::shim
