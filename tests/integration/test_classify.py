@@ -282,6 +282,18 @@ def test_a_worker_that_the_kernel_killed_for_memory(preload, build_dir, victim, 
     assert re.match(expected + "(cgroup_oom_kill|killed_near_limit)'", said), said
 
 
+@pytest.mark.needs_cgroup_write
+@pytest.mark.needs_torch
+def test_a_data_loader_s_worker_that_the_kernel_killed(preload, build_dir, victim, cgroup):
+    """PyTorch notices by SIGCHLD or when it next asks, and says it in two ways."""
+    group = cgroup("1G")
+    said = classified(preload, build_dir, victim, "loader", "grow", preexec_fn=spared_in(group))
+    assert group.kills() == 1
+    told = "message_pattern:DataLoader worker is killed by signal|child_process:"
+    expected = r"RuntimeError OOMExceptionClassification\(is_oom=True, reason='(%s)" % told
+    assert re.match(expected, said), said
+
+
 @pytest.mark.parametrize("how, name", WORKERS)
 def test_a_worker_that_somebody_killed(preload, build_dir, victim, how, name):
     said = classified(preload, build_dir, victim, how, "kill")
