@@ -119,8 +119,8 @@ std::string python_objects_text(const Json& objects, const Terminal& terminal) {
       text += line("held by " + referrer_text(referrer));
     const Json& stack = row["stack"];
     const std::size_t first = first_of_python(stack);
-    for (std::size_t i = first; i < std::min(stack.size(), first + kFrames); ++i)
-      text += line((i == first ? "made at " : "        ") + stack[i].get<std::string>());
+    for (std::size_t frame = first; frame < std::min(stack.size(), first + kFrames); ++frame)
+      text += line((frame == first ? "made at " : "        ") + stack[frame].get<std::string>());
   }
   if (text.empty()) return text;
   const std::uint64_t count = number_of(objects, "count").value_or(0);

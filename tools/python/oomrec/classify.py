@@ -14,6 +14,9 @@ from dataclasses import dataclass
 
 from . import _oom_children, _oom_table
 
+# Compiled here: there may be no memory for it when they are needed.
+_TEXTS = tuple((row, re.compile(row.pattern)) for row in _oom_table.TEXTS)
+_NOT_MEMORY = tuple(re.compile(pattern) for pattern in _oom_table.NOT_MEMORY)
 # Texts can be long (XLA appends its buffers); what tells is at their beginning or in the last line.
 _TEXT_CHARACTERS = 65536
 # A chain of causes longer than this is a program's data structure, not a history of errors.
@@ -105,7 +108,7 @@ def _text_of(exc: BaseException) -> str:
 
 
 def _is_about_something_else(text: str) -> bool:
-    return any(re.match(pattern, text) for pattern in _oom_table.NOT_MEMORY)
+    return any(pattern.match(text) for pattern in _NOT_MEMORY)
 
 
 def _by_type(bases: list[tuple[str, str]], text: str) -> str | None:
@@ -133,8 +136,8 @@ def _by_code(exc: BaseException, bases: list[tuple[str, str]]) -> str | None:
 def _by_text(names: list[str], text: str) -> str | None:
     if not text or _is_about_something_else(text):
         return None
-    for row in _oom_table.TEXTS:
-        if any(name in row.types for name in names) and re.match(row.pattern, text):
+    for row, pattern in _TEXTS:
+        if any(name in row.types for name in names) and pattern.match(text):
             return row.reason
     return None
 
