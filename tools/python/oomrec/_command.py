@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 import os
-import subprocess
 from typing import Any
 
 from ._library import command
@@ -16,6 +14,9 @@ def ask(*words: str, timeout_s: float = 10.0) -> dict[str, Any] | None:
     It runs without the recorder, and what it prints on stderr is dropped. An answer counts whatever
     the exit code is: `ls` exits 1 where it lists nothing.
     """
+    import json  # these take 10 ms, which an exception that tells of no child does not need
+    import subprocess
+
     program = command()
     if program is None:
         return None

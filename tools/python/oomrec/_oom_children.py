@@ -7,11 +7,8 @@ that this one started, and of lately, are looked at.
 
 from __future__ import annotations
 
-import calendar
-import json
 import os
 import re
-import signal
 import time
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
@@ -31,7 +28,7 @@ DEATHS = (
 )
 # A pool tells of a worker's end at once; the bundle may be made by whoever looks next.
 _LATELY_S = 120.0
-_KILLED = (-signal.SIGKILL, 128 + signal.SIGKILL)
+_KILLED = (-9, 128 + 9)  # SIGKILL, as Python and as a shell says it
 
 
 class Ending(NamedTuple):
@@ -158,6 +155,8 @@ def _verdicts(pids: frozenset[int] | None) -> Iterator[str]:
 
 
 def _is_late(row: dict[str, Any]) -> bool:
+    import calendar
+
     try:
         created = time.strptime(str(row.get("created_at_utc"))[:19], "%Y-%m-%dT%H:%M:%S")
     except ValueError:
@@ -167,6 +166,8 @@ def _is_late(row: dict[str, Any]) -> bool:
 
 def _comes_from_here(row: dict[str, Any]) -> bool:
     """Its process was started by this one, or by one of ours that is still there (a fork server)."""
+    import json
+
     try:
         with open(
             os.path.join(str(row.get("bundle")), "environment.json"), encoding="utf-8"
