@@ -55,6 +55,12 @@ def looked_with_locals():
     return found, {"mine": names.get("mine", mine + 1)}
 
 
+def looked_from_inside():
+    local = array(2)
+    oomrec.objects()
+    return weakref.ref(local)
+
+
 def main():
     local = array(17).reshape(17, 1024, 1024)
     view = local[3:5, ::2]
@@ -97,6 +103,7 @@ def main():
     assert len(oomrec.objects(limit=3)) == 3 and oomrec.objects(100 * MIB).count == 0
     print(found.to_json())
     del generator, function
+    assert looked_from_inside()() is None, "a frame was kept"
 
 
 main()

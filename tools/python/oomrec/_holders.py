@@ -19,7 +19,7 @@ import threading
 import time
 import types
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, Dict
 
 from ._buffers import TORCH, Libraries
 
@@ -36,7 +36,7 @@ _WHOLE_HEAP_S = 50e-9
 # These lead out of the program's data: into code, and into all that is imported.
 PASSED_BY = frozenset(
     [
-        *(type, types.ModuleType, types.CodeType, types.BuiltinFunctionType, types.FrameType),
+        *(type, types.ModuleType, types.CodeType, types.BuiltinFunctionType),
         *(types.GetSetDescriptorType, types.MemberDescriptorType, types.WrapperDescriptorType),
         *(types.MethodDescriptorType, types.TracebackType),
     ]
@@ -58,7 +58,7 @@ class Holder:
         self.is_graph = is_graph  # a node of autograd's graph
 
 
-class Variables(dict[str, Any]):
+class Variables(Dict[str, Any]):
     """A copy of a frame's local variables."""
 
 
@@ -74,6 +74,7 @@ class Scan:
         self._deadline = deadline
         self._seen: set[int] = {id(self), id(self.arrays), id(self.edges)}
         self._waiting: list[Holder] = []
+        self._frames: set[int] = set()
         self._modules: list[Holder] = []  # globals of installed packages
 
     def run(self) -> None:
@@ -82,6 +83,9 @@ class Scan:
             self._rest()
 
     def close(self) -> None:
+        for holder in self._waiting:
+            if type(holder.thing) is Variables:
+                holder.thing.clear()
         self.arrays.clear()
         self.edges.clear()
         self._waiting.clear()
@@ -122,12 +126,17 @@ class Scan:
             for name, module in list(sys.modules.items())
             if type(module) is types.ModuleType
         ]
-        for frame, thread in _frames():
+        frames = _frames()
+        for frame, _ in frames:
+            self._frames.add(id(frame))
+        while frames:
+            frame, thread = frames.pop(0)
             code = frame.f_code
             where = f"{code.co_filename}:{frame.f_lineno} {code.co_name}{thread}"
             variables = variables_of(frame)
             if variables is not None:
                 self._waiting.append(Holder(variables, None, where))
+            del frame, variables
         for name, module in modules:
             names = vars(module)
             if id(names) not in self._seen:
@@ -160,6 +169,8 @@ class Scan:
                 continue
             if type in cls.__mro__:  # a class with a metaclass
                 continue
+            if cls is types.FrameType and (id(thing) in self._frames or _is_ours(thing)):
+                continue  # running; before Python 3.11 a generator refers to its frame
             seen.add(id(thing))
             self._waiting.append(Holder(thing, holder))
 
@@ -218,18 +229,29 @@ class Scan:
                     self.edges.setdefault(id(thing), [])
 
 
-def _frames() -> Iterator[tuple[types.FrameType, str]]:
-    """Of every thread, the innermost first, and of the exception that is being handled."""
+def _frames() -> list[tuple[types.FrameType, str]]:
+    """Of every thread, the innermost first, and of the exception that is being handled.
+
+    No variable of ours may refer to a frame of ours when it returns: that would be a cycle, in which
+    the program's frames would stay.
+    """
     here = threading.get_ident()
     names = {thread.ident: thread.name for thread in threading.enumerate()}
+    found: list[tuple[types.FrameType, str]] = []
     told: set[int] = set()
-    for ident, innermost in sys._current_frames().items():
+
+    def add(frame: types.FrameType, words: str) -> None:
+        if id(frame) not in told and not _is_ours(frame):
+            told.add(id(frame))
+            found.append((frame, words))
+
+    innermost = sys._current_frames()
+    frame: types.FrameType | None
+    while innermost:
+        ident, frame = innermost.popitem()
         thread = "" if ident == here else f", thread {names.get(ident, ident)}"
-        frame: types.FrameType | None = innermost
         while frame is not None:
-            if not frame.f_code.co_filename.startswith(_HERE):
-                told.add(id(frame))
-                yield frame, thread
+            add(frame, thread)
             frame = frame.f_back
     handled = sys.exc_info()[1]
     seen: set[int] = set()
@@ -237,12 +259,14 @@ def _frames() -> Iterator[tuple[types.FrameType, str]]:
         seen.add(id(handled))
         traceback = handled.__traceback__
         while traceback is not None:
-            frame = traceback.tb_frame
-            if id(frame) not in told and not frame.f_code.co_filename.startswith(_HERE):
-                told.add(id(frame))
-                yield frame, ", in the traceback"
+            add(traceback.tb_frame, ", in the traceback")
             traceback = traceback.tb_next
         handled = handled.__cause__ or handled.__context__
+    return found
+
+
+def _is_ours(frame: types.FrameType) -> bool:
+    return frame.f_code.co_filename.startswith(_HERE)
 
 
 def variables_of(frame: types.FrameType) -> Variables | None:

@@ -144,6 +144,7 @@ def _collect(min_bytes: int, limit: int, budget_s: float) -> LivingObjects:
     scan = Scan(libraries, begin + 0.5 * budget_s)
     found: dict[tuple[str, int], list[tuple[Buffer, Any]]] = {}
     largest: list[list[tuple[Buffer, Any]]] = []
+    holders: list[Holder] = []
     living: list[LivingObject] = []
     is_short = False
     stacks = _Stacks()
@@ -158,9 +159,10 @@ def _collect(min_bytes: int, limit: int, budget_s: float) -> LivingObjects:
             is_short = True
         _sort_into(found, libraries, scan, min_bytes)
         largest.extend(sorted(found.values(), key=_bytes_of, reverse=True)[: max(limit, 0)])
-        scan.find_owners(
-            [holder for views in largest for _, thing in views for holder in _of(scan, thing)]
-        )
+        for views in largest:
+            for _, thing in views:
+                holders.extend(_of(scan, thing))
+        scan.find_owners(holders)
         for views in largest:
             is_late = len(living) >= _NAMED and time.thread_time() > begin + 0.95 * budget_s
             living.append(_described(libraries, scan, views, stacks, not is_late))
@@ -171,7 +173,12 @@ def _collect(min_bytes: int, limit: int, budget_s: float) -> LivingObjects:
         total = sum(map(_bytes_of, found.values()))
         count = len(found)
         complete = scan.complete and not is_short
+        # This function's frame is among what was looked at: it may live on for a while.
+        views, thing, holders = [], None, []
+        for each in found.values():
+            each.clear()
         found.clear()
+        largest.clear()
         scan.close()
         if collects:
             gc.enable()

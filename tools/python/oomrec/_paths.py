@@ -104,6 +104,8 @@ def _step_of_dict(holder: Holder, thing: Any) -> tuple[str, str]:
 def _step_of_frame(container: Any, thing: Any) -> tuple[str, str]:
     attribute = _RUNNING.get(type(container))
     frame = getattr(container, attribute) if attribute else container
+    if thing is frame:
+        return "attribute", f".{attribute}"
     names = variables_of(frame) if frame is not None else None
     name = _key_of(names or {}, thing)
     text = f".{attribute}.f_locals" if attribute else ".f_locals"
