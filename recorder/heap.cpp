@@ -215,7 +215,8 @@ bool admits(InHook hook, Request& request, std::uint64_t counted_bytes) noexcept
   request.rule = refusing_rule(hook, request);
   if (request.rule != 0) return false;
   return counted_bytes == 0 ||
-         g_state.limit.admits(live_bytes(current_thread(hook)), counted_bytes);
+         g_state.limit.admits(live_bytes(current_thread(hook)), counted_bytes,
+                              request.space == Space::map);
 }
 
 void on_allocate(InHook hook, const Block& block) noexcept {

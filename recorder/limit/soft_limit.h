@@ -1,8 +1,9 @@
 // --limit: what one process may hold, heap and counted mappings together.
 //
 // Checked against what the threads have published, give or take 64 KiB a thread. After the first
-// refusal a reserve (2 % of the limit, at least 4 MiB) stays open for requests under 64 KiB, so
-// that the program can still report its own error.
+// refusal a reserve (2 % of the limit, at least 8 MiB) stays open for requests under 64 KiB and
+// mappings of at most 1 MiB, so that the program can still report its own error: Python's small
+// objects are in arenas that are mapped, and a traceback needs a few.
 #pragma once
 
 #include <algorithm>
@@ -14,21 +15,23 @@ namespace oomrec::limit {
 class SoftLimit {
  public:
   static constexpr std::uint64_t kSmallBytes = 64 * 1024;
+  static constexpr std::uint64_t kArenaBytes = 1 << 20;
 
   void set(std::uint64_t bytes) noexcept { bytes_.store(bytes, std::memory_order_relaxed); }
   std::uint64_t bytes() const noexcept {
     return bytes_.load(std::memory_order_relaxed);
   }  // 0: none
 
-  // Whether `asked` more may be had on top of `live` bytes.
-  bool admits(std::int64_t live, std::uint64_t asked) noexcept {
+  // Whether `asked` more may be had on top of `live` bytes; `mapped`: as a mapping.
+  bool admits(std::int64_t live, std::uint64_t asked, bool mapped = false) noexcept {
     const std::uint64_t limit = bytes();
     if (limit == 0) return true;
     std::uint64_t sum = 0;
     const std::uint64_t held = live < 0 ? 0 : static_cast<std::uint64_t>(live);
     if (!__builtin_add_overflow(held, asked, &sum)) {
       if (sum <= limit) return true;
-      if (refused_.load(std::memory_order_relaxed) && asked < kSmallBytes &&
+      const bool is_small = mapped ? asked <= kArenaBytes : asked < kSmallBytes;
+      if (is_small && refused_.load(std::memory_order_relaxed) &&
           sum - limit <= reserve_bytes(limit)) {
         return true;
       }
@@ -38,7 +41,7 @@ class SoftLimit {
   }
 
   static std::uint64_t reserve_bytes(std::uint64_t limit) noexcept {
-    return std::max(limit / 50, std::uint64_t{4} << 20);
+    return std::max(limit / 50, std::uint64_t{8} << 20);
   }
 
   void forget() noexcept { refused_.store(false, std::memory_order_relaxed); }

@@ -32,14 +32,17 @@ TEST_CASE("a request is refused when it would pass the limit") {
   CHECK(limit.admits(-5, 100 * kMiB));
 }
 
-TEST_CASE("after the first refusal a reserve is open for small requests only") {
+TEST_CASE("after the first refusal a reserve is open for small requests and arenas only") {
   SoftLimit limit;
   limit.set(100 * kMiB);
   CHECK_FALSE(limit.admits(100 * kMiB, 1000));  // the first
   CHECK(limit.admits(100 * kMiB, 1000));
-  CHECK(limit.admits(104 * kMiB - 1000, 1000));
-  CHECK_FALSE(limit.admits(104 * kMiB - 1000, 1001));
+  CHECK(limit.admits(108 * kMiB - 1000, 1000));
+  CHECK_FALSE(limit.admits(108 * kMiB - 1000, 1001));
   CHECK_FALSE(limit.admits(100 * kMiB, 64 * 1024));
+  CHECK(limit.admits(100 * kMiB, kMiB, true));  // an arena of Python's small objects
+  CHECK_FALSE(limit.admits(100 * kMiB, kMiB + 1, true));
+  CHECK_FALSE(limit.admits(108 * kMiB, 4096, true));
   limit.forget();
   CHECK_FALSE(limit.admits(100 * kMiB, 1000));
 
