@@ -39,6 +39,7 @@ struct Arguments::State {
   std::vector<Row> rows;
   std::vector<Row> positionals;
   std::vector<std::string>* rest = nullptr;
+  std::vector<std::string> rest_beginnings;  // flags that begin it
   Exit bad_input = Exit::bad_input;
   CLI::App app;
 
@@ -83,7 +84,9 @@ struct Arguments::State {
   // Where the program's own words begin.
   std::size_t rest_begins(const std::vector<std::string>& words) const {
     std::size_t i = 0;
-    while (i < words.size() && words[i] != "--" && words[i].starts_with("-")) {
+    while (i < words.size() && words[i] != "--" && words[i].starts_with("-") &&
+           std::find(rest_beginnings.begin(), rest_beginnings.end(), words[i]) ==
+               rest_beginnings.end()) {
       const bool has_value = i + 1 < words.size() && words[i + 1] != "--";
       i += takes_value(words[i]) && has_value ? 2 : 1;
     }
@@ -163,8 +166,9 @@ void Arguments::positional(const std::string& name, std::string& value, const st
 }
 
 void Arguments::rest(const std::string& name, std::vector<std::string>& words,
-                     const std::string& help) {
+                     const std::string& help, const std::vector<std::string>& beginnings) {
   state_->rest = &words;
+  state_->rest_beginnings = beginnings;
   state_->positionals.push_back({name, "", help});
 }
 

@@ -49,8 +49,10 @@ class Arguments {
   void positional(const std::string& name, std::string& value, const std::string& help,
                   const std::vector<std::string>& suggested = {});
 
-  // From the first word that is no flag on, or from "--" on, all belongs to `words`.
-  void rest(const std::string& name, std::vector<std::string>& words, const std::string& help);
+  // From the first word that is no flag on, or that is one of `beginnings`, or from "--" on, all
+  // belongs to `words`.
+  void rest(const std::string& name, std::vector<std::string>& words, const std::string& help,
+            const std::vector<std::string>& beginnings = {});
 
   // False: --help was asked for and printed, or table_of() called. A mistake is an Error with
   // `bad_input`.

@@ -31,6 +31,7 @@ int recover_command(const Words& words);
 int watch_command(const Words& words);
 int dump_command(const Words& words);
 int info_command(const Words& words);
+int lib_command(const Words& words);
 int simulate_command(const Words& words);
 int stress_command(const Words& words);
 int completion_command(const Words& words);
@@ -61,6 +62,7 @@ inline constexpr Command kCommands[] = {
     {"watch", watch_command, "make bundles of what dies, as a service"},
     {"dump", dump_command, "write a bundle of a running process, unnoticed by it"},
     {"info", info_command, "is a program recorded, and if not, why"},
+    {"lib", lib_command, "the path for LD_PRELOAD"},
     {"simulate", simulate_command, "make a verdict happen in a small process, and show its bundle"},
     {"stress", stress_command, "allocate in steps under a cap, recorded"},
     {"completion", completion_command, "words for the shell to complete: bash, zsh, fish"},

@@ -10,6 +10,7 @@
 #include "tools/json.h"
 #include "tools/launch/facts.h"
 #include "tools/launch/library.h"
+#include "tools/launch/python.h"
 #include "tools/launch/recorded.h"
 #include "tools/terminal.h"
 #include "tools/text.h"
@@ -34,16 +35,16 @@ struct Answer {
 };
 
 Answer ask(const Words& words) {
-  Answer answer;
-  answer.program = find_program(words.front());
-  answer.why_not = unsuitability(answer.program);
-  if (!answer.recorded()) return answer;
-
   RunOptions options;
   Words as_run = {"--"};
   as_run.insert(as_run.end(), words.begin(), words.end());
   options.parse(as_run);
-  answer.facts = facts_of(answer.program, words, recording_settings(options));
+  Answer answer;
+  answer.program = find_program(options.program().front());
+  answer.why_not = unsuitability(answer.program);
+  if (!answer.recorded()) return answer;
+
+  answer.facts = facts_of(answer.program, options.program(), recording_settings(options));
   answer.python = python_support(answer.facts);
   const auto recorder = std::find_if(answer.facts.begin(), answer.facts.end(),
                                      [](const Fact& fact) { return fact.name == "recorder"; });
@@ -180,7 +181,8 @@ int info_command(const Words& words) {
   bool json = false;
   Words program;
   arguments.flag("--json", json, "print JSON (docs/json.md)");
-  arguments.rest("PROGRAM", program, "the program and its arguments, after `--`");
+  arguments.rest("PROGRAM", program, "the program and its arguments, as `oomrec run` has them",
+                 {std::begin(kPythonOptions), std::end(kPythonOptions)});
   if (!arguments.parse(words)) return code(Exit::shown);
 
   tell_unknown_variables();

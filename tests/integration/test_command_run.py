@@ -1,6 +1,7 @@
 """`oomrec run`: the program's own exit code, signals and terminal; its own codes; pid 1."""
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -245,3 +246,68 @@ def test_a_bundle_of_a_program_that_ends_well(oomrec, end):
     assert (told["trigger"], told["context"]) == ("request", "at the end of the process")
     at_peak = oomrec.json("tree", "--at", "peak", run.only_bundle())["root"]
     assert at_peak["bytes"] >= 40_000_000
+
+
+TELLS = "import os, sys; print(sys.prefix, sys.argv[1:], os.environ.get('OOMREC_PYTHON'))"
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["tells.py"],
+        ["./tells.py"],
+        ["--", "tells.py"],
+        ["--quiet", "--limit", "8G", "tells.py"],
+        ["-m", "tells"],
+        ["--quiet", "-m", "tells"],
+        ["--", "-c", TELLS],
+        ["--mode=exact", "-c", TELLS],
+    ],
+)
+def test_a_python_program_needs_no_interpreter_before_it(oomrec, words):
+    (oomrec.directory / "tells.py").write_text(TELLS)
+    run = oomrec("run", *words, "--limit", "1K", env={"PYTHONPATH": "."})
+    assert (run.exit_code, run.stdout) == (0, f"{sys.prefix} ['--limit', '1K'] None\n"), run
+
+
+def test_the_python_is_that_beside_the_command_or_the_one_that_is_named(
+    oomrec, build_dir, library, plain, tmp_path
+):
+    scripts = tmp_path / "bin"
+    scripts.mkdir()
+    for name in ("oomrec", "liboomrec.so"):
+        try:
+            os.link(build_dir / name, scripts / name)
+        except OSError:
+            shutil.copy2(build_dir / name, scripts / name)
+    for name in ("beside", "named"):
+        file = scripts / {"beside": "python3"}.get(name, name)
+        file.write_text(f"#!/bin/sh\necho {name} $OOMREC_PYTHON $*\n")
+        file.chmod(0o755)
+    script = tmp_path / "train.py"
+    script.write_text("#!/bin/false\n")
+    script.chmod(0o755)
+
+    run = plain(scripts / "oomrec", "run", script, "-v")
+    assert run.stdout == f"beside {script} -v\n", run
+    run = plain(scripts / "oomrec", "run", script, env={"OOMREC_PYTHON": scripts / "named"})
+    assert run.stdout == f"named {script}\n", run
+
+
+def test_a_script_of_the_path_is_found_and_one_that_is_nowhere_told(oomrec, tmp_path):
+    scripts = tmp_path / "scripts"
+    scripts.mkdir()
+    (scripts / "tells.py").write_text(TELLS)
+    (scripts / "tells.py").chmod(0o755)
+    path = f"{scripts}:{oomrec.environment['PATH']}"
+    assert oomrec("run", "tells.py", env={"PATH": path}).stdout == f"{sys.prefix} [] None\n"
+
+    run = oomrec("run", "nowhere.py")
+    assert run.exit_code == 127 and "there is no program 'nowhere.py'" in run.stderr
+
+
+def test_info_takes_the_same_words(oomrec):
+    (oomrec.directory / "tells.py").write_text(TELLS)
+    for words in (["tells.py"], ["-m", "tells"]):
+        told = oomrec.json("info", *words, env={"PYTHONPATH": "."})
+        assert told["recorded"] and "its stacks are read" in told["python"], told

@@ -2,8 +2,11 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
+#include <tuple>
+#include <vector>
 
 #include "recorder/program/preload_list.h"
 #include "tools/error.h"
@@ -15,18 +18,59 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr const char* kName = "liboomrec.so";
+constexpr const char* kPackage = "oomrec";
 
-std::string usable(const fs::path& path) {
+bool is_library(const fs::path& path) {
+  std::error_code ignored;
+  return fs::is_regular_file(path, ignored);
+}
+
+std::string resolved(const fs::path& path) {
   std::error_code ignored;
   const fs::path whole = fs::canonical(path, ignored);
-  std::string text = whole.empty() ? path.string() : whole.string();
-  if (text.find_first_of(" :\t\n") != std::string::npos) {
-    throw Error{Exit::run_failed,
-                fmt::format("the loader cannot preload '{}': blanks and colons separate names",
-                            printable(text)),
-                "Install it elsewhere, or set OOMREC_LIBRARY to a copy with a plain path."};
+  return whole.empty() ? path.string() : whole.string();
+}
+
+// The library in a Python's package, and how likely it was installed with this command: pip writes
+// the version into the name of a directory beside the package.
+struct Packaged {
+  fs::path library;
+  bool same_version = false;
+  fs::file_time_type installed = fs::file_time_type::min();
+};
+
+// `modules`: a folder that Python imports from.
+void add_packaged(const fs::path& modules, std::vector<Packaged>& all) {
+  const fs::path library = modules / kPackage / kName;
+  if (!is_library(library)) return;
+  std::error_code ignored;
+  const fs::path facts = modules / fmt::format("{}-{}.dist-info", kPackage, OOMREC_VERSION);
+  Packaged one{library, fs::is_directory(facts, ignored)};
+  const auto when = fs::last_write_time(one.same_version ? facts : library, ignored);
+  if (!ignored) one.installed = when;
+  all.push_back(std::move(one));
+}
+
+// In the installation whose scripts are in `folder`: a virtual environment, ~/.local, the system,
+// or a folder that pip was told as its target.
+fs::path in_a_package(const fs::path& folder) {
+  std::vector<Packaged> all;
+  add_packaged(folder.parent_path(), all);
+  for (const char* libraries : {"lib", "lib64"}) {
+    std::error_code error;
+    for (fs::directory_iterator at{folder.parent_path() / libraries, error}, end;
+         !error && at != end; at.increment(error)) {
+      if (!at->path().filename().string().starts_with("python3")) continue;
+      for (const char* modules : {"site-packages", "dist-packages"})
+        add_packaged(at->path() / modules, all);
+    }
   }
-  return text;
+  const auto best =
+      std::max_element(all.begin(), all.end(), [](const Packaged& one, const Packaged& other) {
+        return std::tie(one.same_version, one.installed) <
+               std::tie(other.same_version, other.installed);
+      });
+  return best == all.end() ? fs::path{} : best->library;
 }
 
 }  // namespace
@@ -34,7 +78,7 @@ std::string usable(const fs::path& path) {
 std::string find_library() {
   std::error_code ignored;
   if (const char* named = std::getenv("OOMREC_LIBRARY"); named != nullptr && *named != '\0') {
-    if (fs::is_regular_file(named, ignored)) return usable(named);
+    if (is_library(named)) return resolved(named);
     throw Error{Exit::run_failed,
                 fmt::format("OOMREC_LIBRARY is {}, which is no file", printable(named)),
                 "Unset it, or set it to the path of liboomrec.so."};
@@ -42,9 +86,9 @@ std::string find_library() {
   const fs::path folder = fs::read_symlink("/proc/self/exe", ignored).parent_path();
   for (const char* place :
        {".", "../" OOMREC_LIBDIR, "../lib/x86_64-linux-gnu", "../lib", "../lib64"}) {
-    const fs::path candidate = folder / place / kName;
-    if (fs::is_regular_file(candidate, ignored)) return usable(candidate);
+    if (is_library(folder / place / kName)) return resolved(folder / place / kName);
   }
+  if (const fs::path packaged = in_a_package(folder); !packaged.empty()) return resolved(packaged);
   throw Error{Exit::run_failed, fmt::format("there is no {} near {}", kName, folder.string()),
               "Build or install it, or set OOMREC_LIBRARY to its path."};
 }

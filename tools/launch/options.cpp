@@ -8,6 +8,7 @@
 
 #include "tools/arguments.h"
 #include "tools/error.h"
+#include "tools/launch/python.h"
 #include "tools/log.h"
 #include "tools/text.h"
 
@@ -15,12 +16,12 @@ namespace oomrec::tools {
 namespace {
 
 constexpr const char* kExamples =
-    "  oomrec run -- python train.py                  record; a bundle when memory runs out\n"
-    "  oomrec run --limit 8G -- python train.py       refuse what goes beyond 8 GiB\n"
-    "  oomrec run --limit-gpu 20G -- python train.py  the same of a GPU's memory; 4G@1: of cuda:1\n"
+    "  oomrec run train.py                            record; a bundle when memory runs out\n"
+    "  oomrec run --limit 8G train.py --epochs 5      refuse what goes beyond 8 GiB\n"
+    "  oomrec run --limit-gpu 20G -m package.train    the same of a GPU's memory; 4G@1: of cuda:1\n"
     "  oomrec run --mode exact -- ./server            every event, not a sample\n"
     "  oomrec run --dump-dir /var/oom/%h -- ./server  where bundles go\n"
-    "  oomrec run --live -- python train.py           who holds the memory, while it runs\n"
+    "  oomrec run --live -- python3.12 train.py       who holds the memory, while it runs\n"
     "\n"
     "Sizes are a number with K, M, G or T: powers of 1024. Each option has a variable: --limit-as "
     "is\n"
@@ -132,10 +133,12 @@ const std::vector<OptionRow>& option_rows() {
 }
 
 bool RunOptions::parse(const std::vector<std::string>& words) {
-  Arguments arguments{"run", "[OPTIONS] -- PROGRAM [ARGUMENTS]",
-                      "Starts PROGRAM with the recorder. When memory runs out, or the program is "
-                      "killed, a bundle tells who held it; `oomrec show` reads it.",
-                      kExamples};
+  Arguments arguments{
+      "run", "[OPTIONS] [--] PROGRAM | FILE.py | -m MODULE | -c CODE [ARGUMENTS]",
+      "Starts PROGRAM with the recorder. When memory runs out, or the program is "
+      "killed, a bundle tells who held it; `oomrec show` reads it. A FILE.py, -m and "
+      "-c are run by the python3 beside oomrec, else by that in the PATH.",
+      kExamples};
   std::deque<std::string> values(option_rows().size());
   std::deque<bool> switches(option_rows().size());
   for (std::size_t i = 0; i < option_rows().size(); ++i) {
@@ -152,7 +155,8 @@ bool RunOptions::parse(const std::vector<std::string>& words) {
                    "bundle is written from outside, and then the kernel decides");
   arguments.flag("--live", live_,
                  "show what it holds while it runs, as `oomrec top` does, above what it prints");
-  arguments.rest("PROGRAM", program_, "the program and its arguments, after `--`");
+  arguments.rest("PROGRAM", program_, "the program and its arguments",
+                 {std::begin(kPythonOptions), std::end(kPythonOptions)});
   if (!arguments.parse(words, Exit::run_failed)) return false;
 
   for (std::size_t i = 0; i < option_rows().size(); ++i) {
@@ -169,8 +173,9 @@ bool RunOptions::parse(const std::vector<std::string>& words) {
   read();
   if (program_.empty()) {
     throw Error{Exit::run_failed, "there is no program to run",
-                "Put it behind `--`: oomrec run --limit 8G -- python train.py"};
+                "Name it after the options: oomrec run --limit 8G train.py"};
   }
+  program_ = with_interpreter(std::move(program_));
   return true;
 }
 

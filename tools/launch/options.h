@@ -31,7 +31,7 @@ class RunOptions {
   bool parse(const std::vector<std::string>& words);
 
   const Settings& settings() const { return settings_; }  // variables that the flags set
-  const std::vector<std::string>& program() const { return program_; }
+  const std::vector<std::string>& program() const { return program_; }  // with its interpreter
   const Options& in_force() const { return in_force_; }         // as the library will read them
   std::uint64_t cgroup_bytes() const { return cgroup_bytes_; }  // --cgroup; 0: none
   bool live() const { return live_; }

@@ -12,6 +12,7 @@
 #include <cstring>
 
 #include "tools/error.h"
+#include "tools/launch/python.h"
 #include "tools/text.h"
 
 namespace oomrec::tools {
@@ -172,6 +173,7 @@ Ended run_program(const std::string& path, const std::vector<std::string>& words
   }
   if (child == 0) {
     for (const auto& [name, value] : settings) setenv(name.c_str(), value.c_str(), 1);
+    unsetenv(kPythonVariable);
     signals.restore();
     if (at_start.before_exec && !at_start.before_exec()) pipe.fail_in_child(errno);
     execv(path.c_str(), arguments.data());

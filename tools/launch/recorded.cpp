@@ -15,7 +15,8 @@ std::string unsuitability(const std::string& path) {
 
 Settings recording_settings(const RunOptions& options) {
   Settings settings = options.settings();
-  settings.emplace_back("LD_PRELOAD", preload_value(find_library(), std::getenv("LD_PRELOAD")));
+  settings.emplace_back("LD_PRELOAD",
+                        preload_value(preloadable(find_library()), std::getenv("LD_PRELOAD")));
   if (options.in_force().python_objects) settings.emplace_back("PYTHONMALLOC", "malloc");
   return settings;
 }
