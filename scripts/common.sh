@@ -89,12 +89,16 @@ find_tools() {
 }
 find_tools
 
-# need_ruff: sets $ruff to the one release of ruff whose formatting counts, installed into build/lint.
-need_ruff() {
-  ruff=build/lint/bin/ruff
-  release=0.17.6
-  if [ -x "$ruff" ] && [ "$("$ruff" --version)" = "ruff $release" ]; then return; fi
+# need_linter NAME RELEASE: sets $linter to the one release of it that counts, installed into build/lint.
+need_linter() {
+  linter=build/lint/bin/$1
+  if [ -x "$linter" ] && "$linter" --version | grep -qF "$1 $2"; then return; fi
   need_packages python3-venv || exit 1
-  quietly "installing ruff" sh -c \
-    "/usr/bin/python3 -m venv build/lint && build/lint/bin/pip install -q ruff==$release"
+  quietly "installing $1" sh -c \
+    "/usr/bin/python3 -m venv build/lint && build/lint/bin/pip install -q $1==$2"
+}
+
+need_ruff() {
+  need_linter ruff 0.17.6
+  ruff=$linter
 }

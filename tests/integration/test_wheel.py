@@ -1,0 +1,227 @@
+"""The wheel of scripts/wheel: what is in it, and that all of it works in every Python's environment."""
+
+from __future__ import annotations
+
+import re
+import resource
+import subprocess
+import zipfile
+from pathlib import Path
+
+import pytest
+from command_lines import commands, reading_lines
+from conftest import Runner, clean_environment
+
+SOURCE = Path(__file__).resolve().parents[2]
+VERSIONS = ["3.8", "3.9", "3.10", "3.11", "3.12", "3.13"]
+
+# What is linked in, by the names of its licences.
+WORKS = {
+    *("libunwind", "mimalloc", "elfutils", "zlib", "xz", "bzip2", "ncurses", "fmt", "spdlog"),
+    *("nlohmann-json", "CLI11", "gcc-runtime", "d3"),
+}
+
+# This Python's own pip, which is faster to run as it is bundled than to install.
+PIP = """
+import ensurepip, pathlib, runpy, sys
+places = [pathlib.Path(ensurepip.__file__).parent / "_bundled", pathlib.Path("/usr/share/python-wheels")]
+sys.path.insert(0, str(next(wheel for place in places for wheel in place.glob("pip-*.whl"))))
+sys.argv[0] = "pip"
+runpy.run_module("pip", run_name="__main__")
+"""
+
+TRAIN = """
+import sys
+print(sys.prefix, sys.argv[1:])
+batches = []
+while True:
+    batches.append(bytearray(4_000_000))
+"""
+
+HOLDS = """
+import os, time
+held = bytearray(40_000_000)
+print(os.getpid(), flush=True)
+time.sleep(60)
+"""
+
+
+@pytest.fixture(scope="module")
+def wheel(build_dir) -> Path:
+    made = max(
+        SOURCE.glob("dist/oomrec-*.whl"), key=lambda path: path.stat().st_mtime, default=None
+    )
+    if made is None:
+        pytest.skip("no wheel in dist: scripts/wheel makes it")
+    inputs = [
+        build_dir / "oomrec",
+        build_dir / "liboomrec.so",
+        *package_files(),
+        SOURCE / "pyproject.toml",
+    ]
+    newer = [path for path in inputs if path.stat().st_mtime > made.stat().st_mtime]
+    assert not newer, f"{made.name} is older than {newer[0]}: scripts/wheel makes it anew"
+    return made
+
+
+def package_files() -> list[Path]:
+    """The files of the package, as git knows them."""
+    listed = subprocess.check_output(
+        ["git", "ls-files", "-co", "--exclude-standard", "tools/python/oomrec"],
+        cwd=SOURCE,
+        text=True,
+    )
+    return [SOURCE / name for name in listed.splitlines()]
+
+
+def output(*command) -> str:
+    return subprocess.check_output([str(word) for word in command], text=True, timeout=60)
+
+
+def test_it_holds_the_whole_package_and_the_licences(wheel):
+    names = zipfile.ZipFile(wheel).namelist()
+
+    packaged = {name.partition("/purelib/")[2] for name in names if "/purelib/" in name}
+    sources = {str(path.relative_to(SOURCE / "tools/python")) for path in package_files()}
+    assert "oomrec/py.typed" in sources
+    assert packaged == sources | {"oomrec/liboomrec.so"}
+    licences = {Path(name).name for name in names if ".dist-info/licenses/" in name}
+    assert licences >= WORKS
+    texts = "".join(
+        zipfile.ZipFile(wheel).read(name).decode()
+        for name in names
+        if ".dist-info/licenses/" in name
+    )
+    named = set(re.findall(r"/usr/share/common-licenses/([\w.-]*\w)", texts))
+    assert named and named <= licences, "a licence is only named"
+    assert {name.split("/data/")[1] for name in names if "/data/" in name} >= {
+        "share/man/man1/oomrec.1",
+        "share/bash-completion/completions/oomrec.bash",
+    }
+
+
+def test_its_name_says_what_its_files_need(wheel, tmp_path):
+    """Any Python 3 of any glibc from the one that it is named for; no other library."""
+    with zipfile.ZipFile(wheel) as archive:
+        binaries = [
+            archive.extract(name, tmp_path)
+            for name in archive.namelist()
+            if name.endswith(("/liboomrec.so", "/scripts/oomrec"))
+        ]
+    assert len(binaries) == 2
+
+    needed = set(re.findall(r"NEEDED.*\[(.*)\]", output("readelf", "-dW", *binaries)))
+    # libm is the C library's own; it has what a chart's axis takes.
+    assert needed <= {"libc.so.6", "libm.so.6", "libgcc_s.so.1", "ld-linux-x86-64.so.2"}
+    versions = re.findall(r"GLIBC_(\d+)\.(\d+)", output("objdump", "-T", *binaries))
+    newest = max(tuple(map(int, version)) for version in versions)
+    assert newest <= (2, 34)
+    assert wheel.name.endswith(f"-py3-none-manylinux_{newest[0]}_{newest[1]}_x86_64.whl")
+    assert ".debug_info" not in output("readelf", "-SW", *binaries)
+
+
+@pytest.fixture(params=VERSIONS)
+def installed(request, wheel, python, tmp_path):
+    """The scripts of a new environment with the wheel in it; runs with them alone in the PATH."""
+    environment = tmp_path / "environment"
+    bare = {**clean_environment(), "PATH": "/nowhere", "PIP_NO_INDEX": "1"}
+    for command in (
+        [python(request.param), "-m", "venv", "--without-pip", environment],
+        [environment / "bin" / "python", "-c", PIP, "install", "-q", "--no-deps", wheel],
+    ):
+        done = subprocess.run(command, env=bare, capture_output=True, text=True, timeout=120)
+        assert done.returncode == 0, done.stderr
+    runner = Runner(tmp_path, [], {"PATH": str(environment / "bin")})
+    yield runner, environment
+    runner.end_all()
+
+
+class Command:
+    """The installed command, called as the fixture `oomrec` is."""
+
+    def __init__(self, runner: Runner, scripts: Path):
+        self.runner, self.path = runner, scripts / "oomrec"
+
+    def __call__(self, *words, **options):
+        return self.runner(self.path, *words, **options)
+
+
+def test_every_command_works_from_it(installed):
+    runner, environment = installed
+    scripts = environment / "bin"
+    oomrec = Command(runner, scripts)
+    assert (scripts / "oomrec").read_bytes()[:4] == b"\x7fELF"
+
+    library = oomrec("lib").stdout.strip()
+    assert (
+        Path(library).parent.parent.name == "site-packages" and environment in Path(library).parents
+    )
+    said = runner(scripts / "python", "-c", "import oomrec; print(oomrec.LIBRARY)")
+    assert said.stdout.strip() == library, said
+    assert runner(scripts / "python", "-m", "oomrec", "--version").stdout.startswith("oomrec ")
+
+    (runner.directory / "train.py").write_text(TRAIN)
+    limit = ["--quiet", "--limit", "64M"]
+    for start in (
+        [scripts / "oomrec", "run", *limit, "train.py", "--epochs", "5"],
+        [scripts / "oomrec", "run", *limit, "-m", "train", "--epochs", "5"],
+        [scripts / "oomrec", "run", *limit, "-c", TRAIN, "--epochs", "5"],
+        [scripts / "python", "-m", "oomrec", "run", *limit, "train.py", "--epochs", "5"],
+    ):
+        run = runner(*start, env={"PYTHONPATH": "."})
+        assert run.exit_code == 1 and "MemoryError" in run.stderr, run
+        assert run.stdout == f"{environment} ['--epochs', '5']\n"
+    preloaded = {"LD_PRELOAD": library, "OOMREC_LIMIT": "64M"}
+    run = runner(scripts / "python", "train.py", env=preloaded)
+    assert "MemoryError" in run.stderr
+    bundles = run.bundles()
+    assert len(bundles) == 5
+
+    tried = read_by_every_command(oomrec, bundles[-1])
+    assert oomrec("diff", *bundles[:2]).exit_code == 0
+    tried |= started_and_watched(oomrec)
+    assert tried | {"run", "lib"} >= set(commands(oomrec)), "a command is not tried here"
+
+
+def read_by_every_command(oomrec, bundle: Path) -> set[str]:
+    lines = reading_lines(oomrec, bundle) + [("redact", [bundle]), ("completion", ["bash"])]
+    for command, words in lines:
+        run = oomrec(command, *words)
+        assert run.exit_code == 0 and (run.stdout or run.stderr), run
+    return {command for command, _ in lines}
+
+
+def started_and_watched(oomrec) -> set[str]:
+    """The commands for living processes, and those that start one."""
+    program = oomrec.runner.start(oomrec.path, "run", "-c", HOLDS)
+    pid = program.stdout.readline().decode().strip()
+    lines = [
+        ("top", ["--once", "--json", pid], 0),
+        ("dump", [pid], 0),
+        ("info", ["train.py"], 0),
+        ("simulate", ["soft_limit"], 0),
+        ("stress", ["--limit", "64M", "--max", "128M", "--step", "16M"], 3),
+        ("watch", ["--once"], 1),
+        ("recover", [], 1),
+    ]
+    for command, words, exit_code in lines:
+        run = oomrec(command, *words)
+        assert run.exit_code == exit_code, run
+    program.terminate()
+    assert program.wait(30) != 0
+    return {command for command, _, _ in lines}
+
+
+def test_it_starts_in_three_milliseconds(wheel, tmp_path):
+    """Processor time, the least of twenty: what else the machine does does not count."""
+    with zipfile.ZipFile(wheel) as archive:
+        (name,) = [name for name in archive.namelist() if name.endswith("/scripts/oomrec")]
+        command = Path(archive.extract(name, tmp_path))
+    command.chmod(0o755)
+    used_s = []
+    for _ in range(20):
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        subprocess.run([command, "--version"], check=True, capture_output=True)
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        used_s.append(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
+    assert min(used_s) <= 0.003, used_s
