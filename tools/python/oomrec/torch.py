@@ -234,7 +234,7 @@ _worker_id_at = -1
 def _label_workers() -> None:
     """Puts `_labelled_worker_loop` in the place of torch's, which DataLoader looks up by its name."""
     global _worker_id_at, _worker_loop
-    worker = importlib.import_module("torch.utils.data._utils.worker")
+    worker: Any = importlib.import_module("torch.utils.data._utils.worker")
     if worker._worker_loop is not _labelled_worker_loop:
         names = list(inspect.signature(worker._worker_loop).parameters)
         _worker_id_at = names.index("worker_id")
