@@ -1,17 +1,18 @@
 """A tracker's last events, put among those of a bundle's events.json.
 
-The recorder wrote the bundle; what the tracker sampled beside it belongs there, in order of time, the
-refusal still last. This runs when memory has just run out: events are copied one at a time, a file
-is replaced as a whole or not at all, and what fails leaves the bundle as it was.
+The recorder wrote the bundle; what the tracker sampled beside it belongs there, in order of time. This
+runs when memory has just run out: events are copied one at a time, a file is replaced as a whole or
+not at all, and what fails leaves the bundle as it was.
 """
 
 from __future__ import annotations
 
 import contextlib
+import heapq
 import json
 import os
 import re
-from typing import Any, Iterator, Mapping, Sequence
+from typing import Any, Iterable, Iterator, Mapping, Sequence
 
 # Keys of the other kind of event, which is null there: one schema for both.
 _OF_TRACKERS = (
@@ -23,8 +24,8 @@ _OF_TRACKERS = (
     "device_total",
 )
 _OF_THE_RECORDER = ("space", "kind", "address", "size", "stack", "thread", "api", "result")
-_NULLS_OF_TRACKERS = "".join(f',\n  "{key}": null' for key in _OF_TRACKERS)
-_TIMESTAMP = re.compile(r'"timestamp": *([0-9.eE+-]+)')
+_NULLS_OF_TRACKERS = "".join(f', "{key}": null' for key in _OF_TRACKERS)
+_TIMESTAMP = re.compile(r'\{"timestamp": ([0-9.]+),')
 
 
 def add_events(bundle: str, events: Sequence[Mapping[str, Any]]) -> bool:
@@ -33,7 +34,7 @@ def add_events(bundle: str, events: Sequence[Mapping[str, Any]]) -> bool:
     partial = os.path.join(bundle, f".events.json.{os.getpid()}.partial")
     try:
         with open(path, encoding="utf-8") as old, _private(partial) as new:
-            count = _write(new, _merged(_recorded(old), events))
+            count = _write(new, heapq.merge(_recorded(old), _tracked(events), key=_when))
         os.rename(partial, path)
         _set_number(bundle, "manifest.json", "event_count", count)
         _set_number(bundle, "metadata.json", "captured_event_count", count)
@@ -49,56 +50,38 @@ def _private(path: str) -> Any:
     return open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8")
 
 
-def _recorded(lines: Iterator[str]) -> Iterator[tuple[float, str]]:
-    """Time and text of each event that the recorder wrote: an object on lines of its own."""
-    text: list[str] = []
+def _recorded(lines: Iterable[str]) -> Iterator[tuple[float, str]]:
+    """Time and text of each event that the recorder wrote, a line each. ValueError: another format."""
     for line in lines:
-        word = line.strip()
-        if word in ("[", "]", "[]", ""):
+        text = line.strip().rstrip(",")
+        if text in ("[", "]", "[]", ""):
             continue
-        if word == "{":
-            text = []
-        elif word in ("}", "},"):
-            body = "".join(text).rstrip()
-            found = _TIMESTAMP.search(body)
-            if found is None:
-                raise ValueError("an event without a time")
-            yield float(found.group(1)), f" {{\n{body}{_NULLS_OF_TRACKERS}\n }}"
-        else:
-            text.append(line)
+        found = _TIMESTAMP.match(text)
+        if found is None or not text.endswith("}"):
+            raise ValueError(f"no event on a line: {text[:80]}")
+        yield float(found.group(1)), f"{text[:-1]}{_NULLS_OF_TRACKERS}}}"
 
 
 def _tracked(events: Sequence[Mapping[str, Any]]) -> Iterator[tuple[float, str]]:
     for event in events:
         whole: dict[str, Any] = {**event, **dict.fromkeys(_OF_THE_RECORDER)}
-        timestamp = event.get("timestamp")
-        when = float(timestamp) if isinstance(timestamp, (int, float)) else 0.0
-        yield when, " " + json.dumps(whole, default=str)
+        yield time_of(event), json.dumps(whole, default=str)
 
 
-def _merged(
-    recorded: Iterator[tuple[float, str]], events: Sequence[Mapping[str, Any]]
-) -> Iterator[str]:
-    """Both in order of time. What the recorder wrote last stays last: it may be the refusal."""
-    tracked = _tracked(events)
-    mine: tuple[float, str] | None = next(tracked, None)
-    theirs: tuple[float, str] | None = next(recorded, None)
-    while theirs is not None:
-        following = next(recorded, None)
-        while mine is not None and (following is None or mine[0] < theirs[0]):
-            yield mine[1]
-            mine = next(tracked, None)
-        yield theirs[1]
-        theirs = following
-    while mine is not None:
-        yield mine[1]
-        mine = next(tracked, None)
+def time_of(event: Mapping[str, Any]) -> float:
+    """When it was, in seconds since 1970; 0 for one that does not say so."""
+    timestamp = event.get("timestamp")
+    return float(timestamp) if isinstance(timestamp, (int, float)) else 0.0
 
 
-def _write(file: Any, texts: Iterator[str]) -> int:
+def _when(event: tuple[float, str]) -> float:
+    return event[0]
+
+
+def _write(file: Any, events: Iterable[tuple[float, str]]) -> int:
     count = 0
-    for text in texts:
-        file.write(f"{',' if count else '['}\n{text}")
+    for _, text in events:
+        file.write(f"{',' if count else '['}\n  {text}")
         count += 1
     file.write("\n]\n" if count else "[]\n")
     return count

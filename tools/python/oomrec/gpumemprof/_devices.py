@@ -2,7 +2,8 @@
 
 A framework is asked when the program has imported it, never imported to look: PyTorch first, then
 numba, cuda-python, and the recorder, which knows the devices at which something was allocated. Only
-a GPU that was asked for by name or number, and which none of these knows, makes us import PyTorch.
+a GPU that was asked for by name or number, and which none of these knows, makes us import PyTorch,
+and where that has none, numba.
 """
 
 from __future__ import annotations
@@ -71,6 +72,16 @@ def imported(name: str) -> Any:
     return None if getattr(spec, "_initializing", False) else module
 
 
+def _module(name: str, may_import: bool) -> Any:
+    found = imported(name)
+    if found is None and may_import:
+        try:
+            found = importlib.import_module(name)
+        except Exception:  # it is not there, or fails in its own ways
+            return None
+    return found
+
+
 def public_device(device_id: int) -> Any:
     """What programs see as a device: a torch.device where PyTorch is imported, else its name."""
     name = "cpu" if device_id < 0 else f"cuda:{device_id}"
@@ -80,21 +91,16 @@ def public_device(device_id: int) -> Any:
 
 def torch_with_gpu(may_import: bool = False) -> Any:
     """PyTorch where it is imported (or may be) and has a GPU; None else."""
-    torch = imported("torch")
-    if torch is None and may_import:
-        try:
-            torch = importlib.import_module("torch")
-        except ImportError:
-            return None
+    torch = _module("torch", may_import)
     try:
         return torch if torch is not None and torch.cuda.is_available() else None
     except (AttributeError, RuntimeError):  # another module of that name; a broken driver
         return None
 
 
-def numba_cuda_with_gpu() -> Any:
-    """``numba.cuda`` where it is imported and has a GPU; None else."""
-    cuda = imported("numba.cuda")
+def numba_cuda_with_gpu(may_import: bool = False) -> Any:
+    """``numba.cuda`` where it is imported (or may be) and has a GPU; None else."""
+    cuda = _module("numba.cuda", may_import)
     try:
         return cuda if cuda is not None and cuda.is_available() else None
     except (AttributeError, RuntimeError):

@@ -15,15 +15,15 @@ import threading
 import time
 import weakref
 from collections import deque
-from contextlib import contextmanager, suppress
-from typing import Any, Callable, Iterator, Mapping, TypeVar
+from contextlib import suppress
+from typing import Any, Callable, Mapping, TypeVar
 
 from .. import _exceptions
-from .._seen import next_moment
 from .._session import at_fork
 from .._thread import Subscription, subscribe
 from ..errors import ConfigurationError
 from . import _recorder
+from ._capture import CaptureOOM
 from ._classify import classify_oom_exception
 from ._events import ALERT_TYPES, TrackingEvent, as_telemetry, selected, timeline
 from ._ranks import rank_identity
@@ -298,23 +298,15 @@ class Tracker:
         """
         return self._handle(exc, context, metadata, None, None)
 
-    @contextmanager
     def capture_oom(
         self, context: str = "runtime", metadata: Mapping[Any, Any] | None = None
-    ) -> Iterator[None]:
-        """Hands an exception that leaves the block to `handle_exception`, and lets it pass unchanged.
+    ) -> CaptureOOM:
+        """A block: an exception that leaves it goes to `handle_exception`, and passes unchanged.
 
         Within the block the bundles that the recorder writes by itself go to `oom_dump_dir`, too. Also
-        a decorator.
+        a decorator, of functions, coroutines and generators.
         """
-        with self._oom_flight_recorder.at_work():
-            since = _recorder.last_failure() if self._oom_enabled else None
-            entered = next_moment()
-            try:
-                yield
-            except BaseException as error:
-                self._handle(error, context, metadata, since, entered)
-                raise
+        return CaptureOOM(self._handle, self._oom_flight_recorder, context, metadata)
 
     def _handle(
         self,

@@ -13,7 +13,6 @@ from typing import Any
 from . import _proc, _recorder
 from ._devices import (
     cuda_driver_module,
-    imported,
     no_gpu,
     numba_cuda_with_gpu,
     out_of_range,
@@ -307,8 +306,10 @@ def build_device_memory_collector(device: Any = None) -> DeviceMemoryCollector:
         return RecordedDeviceCollector(device)
     if wanted.kind == "":
         return CPUDeviceCollector()
-    if imported("torch") is None and torch_with_gpu(may_import=True) is not None:
+    if torch_with_gpu(may_import=True) is not None:
         return CudaDeviceCollector(device)
+    if numba_cuda_with_gpu(may_import=True) is not None:
+        return NumbaDeviceCollector(device)
     raise no_gpu(device)
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 import threading
+import time
 from collections import deque
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -20,7 +21,7 @@ from .._seen import next_moment
 from ..classify import OOMExceptionClassification
 from ..errors import ConfigurationError
 from . import _recorder
-from ._bundle_events import add_events
+from ._bundle_events import add_events, time_of
 from ._classify import classify_oom_exception
 
 
@@ -124,6 +125,7 @@ class OOMFlightRecorder:
         if since is None:
             since = getattr(self._told, "failure", 0)
         own = {"oom_reason": reason, "backend": backend}
+        now = time.time()
         with self.at_work():
             bundle = _exceptions.write(
                 exception,
@@ -136,7 +138,8 @@ class OOMFlightRecorder:
         self._told.failure = _recorder.last_failure()
         if bundle is not None and bundle not in self._extended:
             self._extended.append(bundle)
-            add_events(bundle, self.snapshot_events())
+            # Those until now: what is freed while the exception passes is no way to it.
+            add_events(bundle, [event for event in list(self._events) if time_of(event) <= now])
         return bundle
 
 
