@@ -1,4 +1,5 @@
-// The C API of include/oomrec.h: what is said to the recorder; what is asked of it is in api_asked.cpp.
+// The C API of include/oomrec.h: what is said to the recorder; what is asked of it is in
+// api_asked.cpp.
 #include <string_view>
 
 #include "include/oomrec.h"
