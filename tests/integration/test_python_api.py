@@ -142,7 +142,8 @@ def test_usage_agrees_with_the_system(recorded):
         grown = held.space("heap").live - before.space("heap").live
         resident = next(int(l.split()[1]) << 10 for l in open("/proc/self/status") if "VmRSS" in l)
         print(grown >> 20, (held.space("heap").live - after.space("heap").live) >> 20)
-        print(after.peak >= held.live > before.live, abs(held.rss - before.rss) >> 20)
+        # Of what a thread took last, up to 64 KiB do not count in the peak.
+        print(after.peak > held.live - (64 << 10) > before.live, abs(held.rss - before.rss) >> 20)
         print(abs(after.rss - resident) < 8 << 20, after.limit, after.headroom)
         print(after.space("heap").allocated - before.space("heap").allocated >> 20)
         print(after.space("cuda"), type(hash(after)).__name__)
@@ -277,7 +278,9 @@ def test_labels_are_where_the_body_runs(recorded, oomrec):
     for holder in shown["holders"]:
         if any(frame["function"] == "hold" for frame in holder["stack"]):
             told = [frame["function"] for frame in holder["stack"]]
-            label[holder["bytes"] // MIB] = next((name for name in told if name[0] == "["), None)
+            label[holder["bytes"] // MIB] = next(
+                (name for name in told if name and name[0] == "["), None
+            )
     assert label == expected
 
 
@@ -355,19 +358,24 @@ def test_a_forked_child_has_a_recording_of_its_own(recorded):
     )
     assert run.exit_code == 0, str(run)
     assert run.bundle_at("child") != run.bundle_at("parent")
-    assert metadata(run.bundle_at("child"))["pid"] != metadata(run.bundle_at("parent"))["pid"]
+    pids = [
+        json.loads((run.bundle_at(who) / "manifest.json").read_text())["pid"]
+        for who in ("child", "parent")
+    ]
+    assert pids[1] == run.pid != pids[0]
 
 
-def test_a_full_disk(recorded, tmp_path):
+def test_a_full_disk(recorded):
     """No bundle, no exception, and the program goes on."""
     run = recorded(
         """
-        import oomrec
+        import oomrec, resource
+        resource.setrlimit(resource.RLIMIT_FSIZE, (512, -1))
         print(oomrec.dump("where to"), oomrec.last_bundle())
-        """,
-        env={"OOMREC_DUMP_DIR": "/proc/nowhere"},
+        """
     )
     assert run.stdout == "None None\n" and run.exit_code == 0, str(run)
+    assert run.bundles() == [] and "File too large" in run.stderr
 
 
 def test_no_thread_unless_asked(recorded):

@@ -102,4 +102,25 @@ class capture_oom:
             )
 
     def __call__(self, function: Function) -> Function:
-        return guarded(function, lambda: capture_oom(self._context, self._metadata, self._objects))
+        return guarded(function, lambda: _Body(self._context, self._metadata, self._objects))
+
+
+class _Body(capture_oom):
+    """Of a decorated function: it is entered for each piece that runs, but begins with the first.
+
+    What fails in a task that the body waits for fails between the pieces.
+    """
+
+    __slots__ = ("_is_begun",)
+
+    def __init__(
+        self, context: str | None, metadata: Mapping[Any, Any] | None, objects: bool
+    ) -> None:
+        super().__init__(context, metadata, objects)
+        self._is_begun = False
+
+    def __enter__(self) -> capture_oom:
+        if not self._is_begun:
+            self._is_begun = True
+            super().__enter__()
+        return self

@@ -12,7 +12,7 @@ from typing import Any, Callable, Mapping
 from . import _seen
 from ._library import PATH_BYTES, path_from
 from ._session import look
-from ._texts import c_text, cut, json_object
+from ._texts import HOSTILE, c_text, cut, json_object
 from .classify import classify_oom_exception
 
 MAX_TRACEBACK = 60 << 10  # characters; oomrec.h takes 64 KiB
@@ -36,7 +36,7 @@ def is_failure(error: BaseException) -> bool:
         return False
     try:
         return classify_oom_exception(error).is_oom
-    except Exception:  # the exception's own methods, or no memory to look at it
+    except HOSTILE:  # the exception's own methods, or no memory to look at it
         return isinstance(error, MemoryError)
 
 
@@ -77,7 +77,7 @@ def write(
         if bundle is not None:
             _seen.remember(error, bundle)
         return bundle
-    except Exception:  # for lack of memory: the recorder's own bundle of the refusal stands
+    except HOSTILE:  # for lack of memory: the recorder's own bundle of the refusal stands
         return None
     finally:
         _keep_reserve()
@@ -107,7 +107,7 @@ def _write(
     struct = _functions.ExceptionStruct()
     struct.size = _functions.size_of(struct)
     struct.since = since
-    struct.type = _made(lambda: type(error).__name__)
+    struct.type = _made(lambda: type(error).__qualname__)
     struct.module = _made(lambda: type(error).__module__)
     struct.message = _made(lambda: cut(str(error)))
     struct.traceback = _made(lambda: cut(_traceback(error), MAX_TRACEBACK))
@@ -130,7 +130,7 @@ def _made(text: Callable[[], str | None]) -> bytes | None:
     try:
         words = text()
         return None if words is None else c_text(words)
-    except Exception:
+    except HOSTILE:
         return None
 
 

@@ -9,6 +9,9 @@ from __future__ import annotations
 import json
 from typing import Any, Mapping
 
+# What a program's own methods may raise where they are called here. A KeyboardInterrupt is the user's.
+HOSTILE = (Exception, SystemExit, GeneratorExit)
+
 MAX_TEXT = 16 << 10  # characters of one text
 MAX_ITEMS = 1000  # of one container
 MAX_DEPTH = 16
@@ -35,8 +38,8 @@ def described(value: object) -> str:
     try:
         if shape is not None:  # the contents may be gigabytes, and on a device
             return f"<{type(value).__module__}.{type(value).__qualname__} {shape} {dtype}>"
-        return cut(str(value) if isinstance(value, BaseException) else repr(value))
-    except BaseException as error:
+        return _printable(str(value) if isinstance(value, BaseException) else repr(value))
+    except HOSTILE as error:
         return f"<{type(value).__qualname__}: its repr raised {type(error).__qualname__}>"
 
 
@@ -57,8 +60,13 @@ def json_object(metadata: Mapping[Any, Any] | None) -> bytes | None:
         if len(text) > MAX_JSON:
             text = json.dumps({"cut": cut(text, MAX_JSON // 4)})
         return text.encode("ascii").replace(b"\0", b"")
-    except BaseException as error:
+    except HOSTILE as error:
         return json.dumps({"not_recorded": type(error).__qualname__}).encode("ascii")
+
+
+def _printable(text: str, most: int = MAX_TEXT) -> str:
+    """Half a character (a surrogate alone) is no text: readers of JSON refuse it."""
+    return cut(text, most).encode("utf-8", "backslashreplace").decode()
 
 
 def _array_facts(value: object) -> tuple[object, object]:
@@ -69,7 +77,7 @@ def _array_facts(value: object) -> tuple[object, object]:
         if isinstance(value, type) or shape is None or dtype is None:
             return None, None
         return tuple(int(length) for length in shape), cut(str(dtype), 64)
-    except BaseException:
+    except HOSTILE:
         return None, None
 
 
@@ -83,7 +91,7 @@ def _plain(value: object, depth: int, containers: list[int]) -> Any:
     if kind is float:
         return value if value - value == 0 else repr(value)  # type: ignore[operator]
     if kind is str:
-        return cut(value)  # type: ignore[arg-type]
+        return _printable(value)  # type: ignore[arg-type]
     if not isinstance(value, (dict, list, tuple, set, frozenset, Mapping)):
         return described(value)
     if id(value) in containers:
@@ -104,7 +112,7 @@ def _contents(value: Any, depth: int, containers: list[int]) -> Any:
             if number == MAX_ITEMS:
                 items["…"] = f"{len(value) - MAX_ITEMS} more"
                 break
-            name = cut(key, 256) if isinstance(key, str) else described(key)
+            name = _printable(key, 256) if isinstance(key, str) else described(key)
             items[name] = _plain(value[key], depth, containers)
         return items
     elements = []

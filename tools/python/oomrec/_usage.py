@@ -18,7 +18,7 @@ class SpaceUsage(NamedTuple):
     Attributes:
         name: "heap", "map", "cuda", "cuda_host", "hip", "torch", …
         live: bytes held now, as the blocks take them
-        peak: the most bytes that were ever held
+        peak: the most bytes that were ever held, but for 64 KiB a thread
         allocated: bytes asked for since the start, freed or not
         live_count: blocks that are held
     """
