@@ -139,6 +139,9 @@ __attribute__((weak)) int oomrec_notify_at(uint32_t percent, int on);
  * a signal comes. Begin with a call with a timeout of 0. */
 __attribute__((weak)) uint32_t oomrec_wait(uint32_t seen, uint32_t timeout_ms);
 
+/* Raises the word: for the program's own threads that wait and have something else to do now. */
+__attribute__((weak)) void oomrec_wake(void);
+
 /* A living block. */
 struct oomrec_block {
   uint32_t size;

@@ -234,6 +234,12 @@ OOMREC_EXPORT uint32_t oomrec_stack_text(uint32_t node, char* text, uint32_t byt
   return static_cast<uint32_t>(written);
 }
 
+OOMREC_EXPORT void oomrec_wake(void) {
+  as_recorder([](InHook hook) {
+    if (recorder::phase() == recorder::Phase::active) recorder::raise_news(hook);
+  });
+}
+
 // It sleeps as the program, not as the recorder: signal handlers of the program run meanwhile.
 OOMREC_EXPORT uint32_t oomrec_wait(uint32_t seen, uint32_t timeout_ms) {
   const oomrec::KeepErrno keep;

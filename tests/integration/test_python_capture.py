@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 from conftest import metadata
@@ -460,13 +461,19 @@ def test_threads_capture_each_their_own(recorded):
     run = recorded(
         """
         import threading, oomrec
+        asks = [
+            lambda: bytearray(200 << 20),
+            lambda: bytearray(201 << 20),
+            lambda: bytearray(202 << 20),
+            lambda: bytearray(203 << 20),
+        ]
         begin = threading.Barrier(4)
         paths = {}
         def work(number):
             begin.wait()
             try:
                 with oomrec.capture_oom(f"thread {number}") as capture:
-                    bytearray((200 + number) << 20)
+                    asks[number]()
             except MemoryError:
                 paths[number] = capture.bundle
         threads = [threading.Thread(target=work, args=(number,)) for number in range(4)]
@@ -477,13 +484,12 @@ def test_threads_capture_each_their_own(recorded):
         env={"OOMREC_MAX_DUMPS": 0},
     )
     paths = run.stdout.splitlines()
-    assert len(paths) == 4, str(run)
-    sizes = {
-        metadata(bundle)["request"]["size"] // MIB - 200: exception_of(bundle)["context"]
-        for bundle in run.bundles()
-    }
-    told = {number: text for number, text in sizes.items() if text is not None}
-    assert all(text == f"thread {number}" for number, text in told.items()) and told, sizes
+    assert sorted(paths) == sorted(map(str, run.bundles())) and len(set(paths)) == 4, str(run)
+    for number, path in enumerate(paths):
+        told = metadata(Path(path))
+        assert told["context"] == f"thread {number}"
+        assert told["request"]["size"] // MIB == 200 + number
+        assert f"bytearray({200 + number} << 20)" in told["exception_traceback"]
 
 
 WATCHED = """

@@ -174,6 +174,7 @@ def test_forks_while_subscriptions_come_and_go(recorded):
         """
         import os, threading, oomrec
         from oomrec._thread import subscribe
+        oomrec.usage()  # a fork while modules are being imported is another matter
         stop = threading.Event()
         def churn():
             while not stop.is_set():

@@ -86,6 +86,7 @@ _changed = threading.Event()  # what the thread sleeps on where the library has 
 
 def _add(subscription: Subscription) -> None:
     global _subscriptions
+    recorder()  # loaded here and not in the thread: a fork at that moment would find half of it
     with _lock:
         _subscriptions += (subscription,)
     _ensure()
@@ -168,12 +169,13 @@ def _run() -> None:
 
 def _sleep(library: Library, seen: int, sleep_s: float) -> int:
     """Sleeps until the word is not `seen`, or for that long; returns the word."""
-    if library.has("wake") and library.is_active():
-        return library.wait(seen, int(sleep_s * 1000) + (sleep_s > 0))
-    # There is no word to sleep on: no library, an older one, or a forked child that has no recording yet.
-    _changed.wait(min(sleep_s, TICK_S) if library.has("wake") else sleep_s)
-    _changed.clear()
-    return seen
+    if not library.has("wake"):
+        _changed.wait(sleep_s)
+        _changed.clear()
+        return seen
+    if seen == 0:  # perhaps a forked child that has no recording yet, and so no word to be woken by
+        sleep_s = min(sleep_s, TICK_S)
+    return library.wait(seen, int(sleep_s * 1000) + (sleep_s > 0))
 
 
 def _tell(callback: Callable[[], None], error: BaseException) -> None:
