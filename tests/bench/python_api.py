@@ -37,7 +37,7 @@ def measure_all(build: Path, base: dict, scratch: Path, rounds: int, quick: bool
             if setting:
                 environment.update(LD_PRELOAD=str(build / "liboomrec.so"), OOMREC_MODE=setting)
             run = subprocess.run(
-                [python, str(HERE / "python_calls.py"), "20000" if quick else "200000"],
+                [python, str(HERE / "python_calls.py"), "100" if quick else "1000"],
                 env=environment, capture_output=True, text=True, timeout=TIMEOUT_S,
             )  # fmt: skip
             if run.returncode != 0:

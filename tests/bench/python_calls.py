@@ -1,11 +1,13 @@
 """Prints as JSON what blocks of the Python package take where nothing happens, in nanoseconds.
 
-Wall time of a loop, the loop itself included: that is some 20 ns.
+Wall time of a loop, the loop itself included (some 20 ns): the median of many short ones, which are not
+interrupted as a long one is.
 """
 
 import json
 import sys
 import timeit
+from statistics import median
 
 import oomrec
 
@@ -32,7 +34,8 @@ names = {"empty": empty, **vars(oomrec)}
 loops = int(sys.argv[1])
 took = {}
 for name, statement in STATEMENTS.items():
-    count = max(1, loops // 100) if name in ("usage", "mark") else loops
-    runs = timeit.repeat(statement, globals=names, number=count, repeat=5)
-    took[name] = min(runs) / count * 1e9
+    count = max(1, loops // 10) if name in ("usage", "mark") else loops
+    took[name] = (
+        median(timeit.repeat(statement, globals=names, number=count, repeat=200)) / count * 1e9
+    )
 print(json.dumps(took))

@@ -61,7 +61,7 @@ class capture_oom:
     Attributes:
         bundle: the path of the bundle, once there is one; else None
 
-    An object is for one block at a time. Costs 1 to 2 µs when nothing happens.
+    An object is for one block at a time. Costs 0.3 µs when nothing happens.
     """
 
     __slots__ = ("bundle", "_context", "_entered", "_metadata", "_objects", "_since")
