@@ -12,7 +12,7 @@ constexpr auto kNeverRefused = std::to_array<std::string_view>(
      "DefaultMemPool", "GetMemPool", "SetMemPool", "GetProcAddress", "EntryPoint"});
 
 bool can_be_refused(Api api) {
-  const std::string_view name = name_of(api);
+  const std::string_view name = kApiNames[static_cast<std::size_t>(api)];  // empty: not in use
   if (is_driver_api(api)) {
     return !name.empty() &&
            std::none_of(kNeverRefused.begin(), kNeverRefused.end(),

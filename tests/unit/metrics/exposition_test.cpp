@@ -107,7 +107,7 @@ TEST_CASE("which functions can be refused") {
   CHECK(!has(ApiSet::cuda, Api::cuMemPoolTrimTo));
   CHECK(has(ApiSet::hip, Api::hipMalloc));
   CHECK(!has(ApiSet::hip, Api::hipHostFree));
-  CHECK(refusable_apis(ApiSet::host).size() == 22);
+  CHECK(refusable_apis(ApiSet::host).size() == 20);
   CHECK(refusable_apis(ApiSet::cuda).size() + refusable_apis(ApiSet::hip).size() <= 110);
   CHECK(verdicts_of_deaths().size() == kVerdictNames.size() - 3);
 }

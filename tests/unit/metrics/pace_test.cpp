@@ -30,7 +30,7 @@ TEST_CASE("a figure that hovers at its threshold falls once") {
   CHECK(!hysteresis.falls("a", 0.14, 0.1));  // not far enough
   CHECK(!hysteresis.falls("a", 0.09, 0.1));
   CHECK(hysteresis.falls("b", 0.09, 0.1));  // another's
-  CHECK(!hysteresis.falls("a", 0.15, 0.1));
+  CHECK(!hysteresis.falls("a", 0.151, 0.1));
   CHECK(hysteresis.falls("a", 0.0999, 0.1));
   hysteresis.forget("a");
   CHECK(hysteresis.falls("a", 0.09, 0.1));
