@@ -2,7 +2,6 @@
 
 #include <dlfcn.h>
 #include <link.h>
-#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/auxv.h>
@@ -22,6 +21,11 @@
 
 extern "C" int dladdr1(const void*, Dl_info*, void**, int) noexcept __attribute__((weak));
 extern "C" const char* gnu_get_libc_version() __attribute__((weak));
+extern "C" int on_exit(void (*)(int, void*), void*) noexcept __attribute__((weak));
+// What pthread_atfork() calls.
+extern "C" int __register_atfork(void (*)(), void (*)(), void (*)(), void*) noexcept
+    __attribute__((weak));
+extern "C" void* __dso_handle __attribute__((visibility("hidden")));
 
 namespace oomrec::shim {
 namespace {
@@ -73,7 +77,7 @@ bool begin() noexcept {
   });
   if (!begun) return false;
   ::on_exit(on_end, nullptr);
-  ::pthread_atfork(nullptr, nullptr, in_fork_child);
+  ::__register_atfork(nullptr, nullptr, in_fork_child, &__dso_handle);
   tell_missing(kNoEvents);
   return true;
 }

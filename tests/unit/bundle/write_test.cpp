@@ -239,6 +239,66 @@ TEST_CASE("outcome and repeats are completed later, and only they") {
   CHECK_FALSE(complete(OutsideHooks::in_hook(), "/nowhere", {}, *scratch.work));
 }
 
+TEST_CASE("an exception's texts come into a bundle later, and stay when the outcome does") {
+  TrainingSession session;
+  Scratch scratch;
+  const auto path = scratch.write(session.view(), refusal(session));
+  auto expected = Scratch::json(path / "metadata.json");
+  CHECK(expected["exception_type"].is_null());
+  CHECK(expected["custom_metadata"] == nlohmann::json::object());
+  const InHook hook = OutsideHooks::in_hook();
+  // Longer than what is read at once, and again after that.
+  for (const std::size_t bytes : {std::size_t{10}, kMostTextBytes, std::size_t{3}}) {
+    ExceptionTexts texts;
+    const std::string message(bytes, '"'), traceback(bytes, '\x01');
+    texts.type = "MemoryError";
+    texts.message = message;
+    texts.traceback = traceback;
+    texts.context = "epoch 3";
+    texts.metadata = R"({"outcome": "mine", "repeats": 7, "verdict": {"limit": [1]}})";
+    texts.objects = "[1, 2]";
+    REQUIRE(complete_texts(hook, path.c_str(), texts, *scratch.work));
+    expected["exception_type"] = "MemoryError";
+    expected["exception_message"] = message;
+    expected["exception_traceback"] = traceback;
+    expected["context"] = "epoch 3";
+    expected["custom_metadata"] = nlohmann::json::parse(texts.metadata);
+    CHECK(Scratch::json(path / "metadata.json") == expected);
+    CHECK(Scratch::json(path / "objects.json") == nlohmann::json{1, 2});
+    CHECK(Scratch::json(path / "manifest.json")["files"].back() == "objects.json");
+    REQUIRE(complete(hook, path.c_str(), {OutcomeKind::recovered, 0, 5}, *scratch.work));
+    expected["outcome"] = "recovered";
+    expected["request"]["repeats"] = 5;
+    CHECK(Scratch::json(path / "metadata.json") == expected);
+  }
+}
+
+TEST_CASE("what the program says of a bundle is in it from the beginning, or nothing is") {
+  TrainingSession session;
+  Scratch scratch;
+  ExceptionTexts texts;
+  texts.metadata = R"({"repeats": 7})";
+  texts.objects = "[]";
+  Cause cause = refusal(session);
+  cause.failure = 0;
+  cause.trigger = Trigger::exception;
+  cause.texts = &texts;
+  cause.label = "epoch 3";
+  const auto path = scratch.write(session.view(), cause);
+  const auto metadata = Scratch::json(path / "metadata.json");
+  CHECK(metadata["custom_metadata"]["repeats"] == 7);
+  CHECK(metadata["context"] == "epoch 3");
+  CHECK(metadata["verdict"]["code"] == "exception");
+  CHECK(Scratch::json(path / "objects.json").empty());
+  const auto manifest = Scratch::json(path / "manifest.json");
+  for (const auto& name : manifest["files"])
+    CHECK(std::filesystem::exists(path / name.get<std::string>()));
+  // No request, so no repeats: the program's own are not ours.
+  REQUIRE(complete(OutsideHooks::in_hook(), path.c_str(), {OutcomeKind::recovered, 0, 5},
+                   *scratch.work));
+  CHECK(Scratch::json(path / "metadata.json")["custom_metadata"]["repeats"] == 7);
+}
+
 TEST_CASE("the first ceiling that explains a refusal is the verdict") {
   struct Row {
     VerdictCode code;

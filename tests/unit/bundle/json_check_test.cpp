@@ -1,0 +1,104 @@
+// JSON of strangers, before it becomes part of a file of ours.
+#define DOCTEST_CONFIG_IMPLEMENT_WITH_MAIN
+#include "recorder/bundle/json_check.h"
+
+#include <doctest/doctest.h>
+
+#include <nlohmann/json.hpp>
+#include <random>
+#include <string>
+
+using namespace oomrec::bundle;
+
+namespace {
+
+JsonKind kind_of(std::string text) { return check_json(text); }
+
+std::string nested(std::size_t levels) {
+  return std::string(levels, '[') + std::string(levels, ']');
+}
+
+}  // namespace
+
+TEST_CASE("values of every kind") {
+  for (const char* const object :
+       {"{}", " {\n} ", R"({"a": 1})", R"({"a": [1, -0.5e-7, "x", true, false, null], "b": {}})",
+        R"({"\u00e4\n\"": "\ud83d\ude00 ä"})", R"({"a": 1e300})", R"({"a": 1e-999})"}) {
+    CAPTURE(object);
+    CHECK(kind_of(object) == JsonKind::object);
+  }
+  for (const char* const other : {"[]", "[[], {}]", "1", "\"x\"", "null", " 0 "}) {
+    CAPTURE(other);
+    CHECK(kind_of(other) == JsonKind::other);
+  }
+  CHECK(kind_of(nested(128)) == JsonKind::other);
+}
+
+TEST_CASE("what is none") {
+  for (const char* const none : {"",
+                                 " ",
+                                 "{",
+                                 "}",
+                                 "{]",
+                                 "[}",
+                                 "{}{}",
+                                 "{},",
+                                 "[1,]",
+                                 "[,1]",
+                                 "{\"a\"}",
+                                 "{\"a\":}",
+                                 "{a: 1}",
+                                 "{\"a\": 1,}",
+                                 "{'a': 1}",
+                                 "[01]",
+                                 "[1.]",
+                                 "[.5]",
+                                 "[+1]",
+                                 "[1e]",
+                                 "[--1]",
+                                 "nul",
+                                 "NaN",
+                                 "[Infinity]",
+                                 "\"",
+                                 "\"\\x\"",
+                                 "\"\\u12\"",
+                                 "\"\\",
+                                 "\"\n\"",
+                                 "\"\xff\"",
+                                 "\"\xed\xa0\x80\"",
+                                 "[1e999]",
+                                 "[1e301]",
+                                 "/* */ 1",
+                                 "\xef\xbb\xbf{}"}) {
+    CAPTURE(none);
+    CHECK(kind_of(none) == JsonKind::none);
+  }
+  CHECK(kind_of(nested(129)) == JsonKind::none);
+  CHECK(kind_of(std::string(400, '9')) == JsonKind::none);
+  CHECK(kind_of(std::string("{\0}", 3)) == JsonKind::none);
+}
+
+TEST_CASE("half a pair of surrogates is replaced, a whole one stays") {
+  std::string text = R"(["\ud800", "\udc00x", "\ud800\ud800", "\ud83d\ude00", "\uD800\n"])";
+  REQUIRE(check_json(text) == JsonKind::other);
+  CHECK(text == R"(["\ufffd", "\ufffdx", "\ufffd\ufffd", "\ud83d\ude00", "\ufffd\n"])");
+}
+
+TEST_CASE("whatever passes, other readers take") {
+  const std::string alphabet = "{}[]\",:0123456789.eE+-\\utruefalsn \n";
+  std::mt19937 random{4711};
+  unsigned passed = 0;
+  for (int round = 0; round < 200'000; ++round) {
+    std::string text = round % 2 == 0 ? "{\"a\":" : "[";
+    for (std::size_t length = random() % 9; length != 0; --length)
+      text += alphabet[random() % alphabet.size()];
+    text += round % 2 == 0 ? "}" : "]";
+    if (check_json(text) == JsonKind::none) {
+      CHECK_FALSE(nlohmann::json::accept(text));
+    } else {
+      ++passed;
+      CHECK(nlohmann::json::accept(text));
+    }
+  }
+  CHECK(passed > 1000);
+}

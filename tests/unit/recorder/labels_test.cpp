@@ -1,0 +1,128 @@
+// Labels: whose stacks they are in, and what news there is for those who wait.
+#define DOCTEST_CONFIG_IMPLEMENT_WITH_MAIN
+#include "recorder/labels.h"
+
+#include <doctest/doctest.h>
+
+#include <string>
+#include <thread>
+
+#include "recorder/news.h"
+#include "recorder/system/files.h"
+#include "recorder/threads.h"
+#include "tests/unit/recorder/running.h"
+
+using namespace oomrec;
+using namespace oomrec::recorder;
+using running::kHook;
+
+namespace {
+
+// The label that an allocation of this thread is made under.
+std::string now_under() {
+  ThreadState* const thread = current_thread(kHook);
+  REQUIRE(thread != nullptr);
+  return std::string{label_of(thread->root(kHook))};
+}
+
+std::string under_in_another_thread() {
+  std::string label;
+  std::thread{[&] { label = now_under(); }}.join();
+  return label;
+}
+
+}  // namespace
+
+TEST_CASE("labels nest, and an end too many does no harm") {
+  running::need(Mode::sampled);
+  CHECK(now_under().empty());
+  push_context(kHook, "epoch 3");
+  push_context(kHook, "batch 7");
+  CHECK(now_under() == "batch 7");
+  pop_context(kHook);
+  CHECK(now_under() == "epoch 3");
+  for (int i = 0; i < 3; ++i) pop_context(kHook);
+  CHECK(now_under().empty());
+  for (int i = 0; i < 40; ++i) push_context(kHook, "level " + std::to_string(i));
+  CHECK(now_under() == "level 15");
+  for (int i = 0; i < 39; ++i) pop_context(kHook);
+  CHECK(now_under() == "level 0");
+  pop_context(kHook);
+  CHECK(now_under().empty());
+}
+
+TEST_CASE("a thread without a label is under that of the thread that pushed last") {
+  running::need(Mode::sampled);
+  push_context(kHook, "main's");
+  CHECK(under_in_another_thread() == "main's");
+  std::thread{[] {
+    push_context(kHook, "worker's");
+    CHECK(now_under() == "worker's");
+    CHECK(under_in_another_thread() == "worker's");
+    pop_context(kHook);
+    CHECK(now_under() == "main's");
+  }}.join();
+  CHECK(under_in_another_thread() == "main's");
+  pop_context(kHook);
+  CHECK(under_in_another_thread().empty());
+}
+
+TEST_CASE("texts are cut at a whole character, and 4,096 of them are told apart") {
+  running::need(Mode::sampled);
+  push_context(kHook, std::string(255, 'x') + "ä");
+  CHECK(now_under() == std::string(255, 'x'));
+  pop_context(kHook);
+  std::string last;
+  for (int i = 0; i < 5000; ++i) {
+    push_context(kHook, "label " + std::to_string(i));
+    last = now_under();
+    pop_context(kHook);
+    if (i == 1000) CHECK(last == "label 1000");
+  }
+  CHECK(last == "other");
+  push_context(kHook, "label 1000");
+  CHECK(now_under() == "label 1000");
+  pop_context(kHook);
+}
+
+TEST_CASE("who waits is woken within ten milliseconds") {
+  running::need(Mode::sampled);
+  std::uint64_t longest = 0;
+  for (int round = 0; round < 20; ++round) {
+    const std::uint32_t seen = wait_for_news(0, 0);
+    std::uint64_t woken = 0;
+    std::thread waiter{[&] {
+      CHECK(wait_for_news(seen, 5000) != seen);
+      woken = system::monotonic_ns();
+    }};
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    const std::uint64_t raised = system::monotonic_ns();
+    raise_news(kHook);
+    waiter.join();
+    longest = round == 0 ? woken - raised : std::min(longest, woken - raised);
+  }
+  CHECK(longest < 10'000'000);
+}
+
+TEST_CASE("a percentage of the soft limit is passed where totals are published") {
+  running::need(Mode::sampled);
+  const auto live = static_cast<std::uint64_t>(live_bytes(nullptr));
+  const std::uint64_t limit = 10 * (live + 8 * running::kMiB);
+  set_limit(kHook, limit);
+  REQUIRE(notify_at(kHook, 50, true));
+  const std::uint32_t seen = wait_for_news(0, 0);
+  std::uint64_t address = 0x7000'0000'0000;
+  const auto grow_to = [&](std::uint64_t bytes) {
+    for (auto now = static_cast<std::uint64_t>(live_bytes(nullptr)); now < bytes;
+         now += running::kMiB)
+      running::allocate(address += 2 * running::kMiB, running::kMiB);
+  };
+  grow_to(limit / 100 * 45);
+  CHECK(wait_for_news(seen, 0) == seen);
+  grow_to(limit / 100 * 52);
+  CHECK(wait_for_news(seen, 0) == seen + 1);
+  grow_to(limit / 100 * 60);
+  CHECK(wait_for_news(seen, 0) == seen + 1);  // once
+  REQUIRE(notify_at(kHook, 50, false));
+  set_limit(kHook, 0);
+}
