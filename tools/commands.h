@@ -19,6 +19,10 @@ int tree_command(const Words& words);
 int export_command(const Words& words);
 int timeline_command(const Words& words);
 int top_command(const Words& words);
+int monitor_command(const Words& words);
+int track_command(const Words& words);
+int analyze_command(const Words& words);
+int diagnose_command(const Words& words);
 int report_command(const Words& words);
 int flamegraph_command(const Words& words);
 int table_command(const Words& words);
@@ -53,6 +57,10 @@ inline constexpr Command kCommands[] = {
     {"export", export_command, "a recording in the formats of other tools"},
     {"timeline", timeline_command, "memory over time"},
     {"top", top_command, "who holds the memory of a running process, live"},
+    {"monitor", monitor_command, "samples of memory, of the machine or a process"},
+    {"track", track_command, "watch a process's memory: events, alerts, bundles"},
+    {"analyze", analyze_command, "leaks, patterns and gaps in telemetry or a bundle"},
+    {"diagnose", diagnose_command, "is memory at risk here? a directory of evidence"},
     {"report", report_command, "a recording as one HTML file, for a browser"},
     {"flamegraph", flamegraph_command, "the report, opened at its flame graph"},
     {"table", table_command, "the report, opened at its table"},
@@ -61,7 +69,7 @@ inline constexpr Command kCommands[] = {
     {"recover", recover_command, "make bundles of the recordings of dead processes"},
     {"watch", watch_command, "make bundles of what dies, as a service"},
     {"dump", dump_command, "write a bundle of a running process, unnoticed by it"},
-    {"info", info_command, "is a program recorded, and if not, why"},
+    {"info", info_command, "this system; is a program recorded, and if not, why"},
     {"lib", lib_command, "the path for LD_PRELOAD"},
     {"simulate", simulate_command, "make a verdict happen in a small process, and show its bundle"},
     {"stress", stress_command, "allocate in steps under a cap, recorded"},

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <optional>
 
 #include "tools/arguments.h"
 #include "tools/commands.h"
@@ -12,6 +13,8 @@
 #include "tools/launch/library.h"
 #include "tools/launch/python.h"
 #include "tools/launch/recorded.h"
+#include "tools/observe/observed.h"
+#include "tools/system/system.h"
 #include "tools/terminal.h"
 #include "tools/text.h"
 
@@ -19,7 +22,8 @@ namespace oomrec::tools {
 namespace {
 
 constexpr const char* kExamples =
-    "  oomrec info                      limits and directories\n"
+    "  oomrec info                      system, devices, Python, limits, hooks, directories\n"
+    "  oomrec info --detailed --device 0\n"
     "  oomrec info -- python train.py   would it be recorded? (stopped before its main)\n"
     "  oomrec info --json -- ./server\n"
     "\n"
@@ -56,6 +60,20 @@ Answer ask(const Words& words) {
     answer.why_not = fmt::format("is not recorded: {}", recorder->detail);
   }
   return answer;
+}
+
+// What the recorder sees of a small program here: hooks that are off for it are off for all. Limits
+// and directories have their own lines.
+std::vector<Fact> hooks() {
+  try {
+    std::vector<Fact> facts = ask({"true"}).facts;
+    std::erase_if(facts, [](const Fact& fact) {
+      return fact.name.ends_with("_limit") || fact.name == "bundles" || fact.name == "library";
+    });
+    return facts;
+  } catch (const Error&) {
+    return {};  // no such program, or no library: the directories tell
+  }
 }
 
 std::string library_or_nothing() {
@@ -111,15 +129,8 @@ std::string limit_text(const std::string& text) {
   return parse_size(text, bytes) ? size_text(bytes) : printable(text);
 }
 
-void print_answer(const Answer& answer, const Terminal& terminal) {
-  fmt::print("{:<12} {}\n", "program", printable(answer.program));
-  if (!answer.recorded()) {
-    fmt::print("{:<12} {}: {} {}\n\n", "recorded", terminal.paint(Colour::red, "no"),
-               printable(answer.program), answer.why_not);
-    return;
-  }
-  fmt::print("{:<12} {}\n", "recorded", terminal.paint(Colour::green, "yes"));
-  for (const Fact& fact : answer.facts) {
+void print_facts(const std::vector<Fact>& facts) {
+  for (const Fact& fact : facts) {
     const std::string word = !fact.active ? "" : *fact.active ? "yes" : "no";
     const bool is_limit = fact.name.ends_with("_limit") && fact.active;
     const std::string detail = !is_limit       ? printable(fact.detail)
@@ -128,8 +139,66 @@ void print_answer(const Answer& answer, const Terminal& terminal) {
     if (word.empty() && detail.empty()) continue;
     fmt::print("  {:<20} {:<4} {}\n", fact.name, word, clip(detail, kColumns - 28));
   }
+}
+
+void print_answer(const Answer& answer, const Terminal& terminal) {
+  fmt::print("{:<12} {}\n", "program", printable(answer.program));
+  if (!answer.recorded()) {
+    fmt::print("{:<12} {}: {} {}\n\n", "recorded", terminal.paint(Colour::red, "no"),
+               printable(answer.program), answer.why_not);
+    return;
+  }
+  fmt::print("{:<12} {}\n", "recorded", terminal.paint(Colour::green, "yes"));
+  print_facts(answer.facts);
   fmt::print("{:<12} {}\n\n", "python",
              answer.python.empty() ? "not a Python program" : answer.python);
+}
+
+// The machine, for who asks about no program.
+struct Surroundings {
+  SystemFacts system;
+  PythonFacts python;
+  std::vector<Fact> hooks;
+};
+
+void print_row(std::string_view name, const std::string& value) {
+  fmt::print("  {:<14} {}\n", name, value);
+}
+
+void print_system(const Surroundings& around, bool detailed) {
+  const SystemFacts& system = around.system;
+  fmt::print("system\n");
+  print_row("platform", fmt::format("{} {}", system.platform, system.architecture));
+  print_row("CPUs", system.cpus == system.cpus_logical
+                        ? count_text(system.cpus)
+                        : fmt::format("{} of {}", system.cpus, system.cpus_logical));
+  print_row("memory", fmt::format("{} of {} available", size_text(system.memory_available),
+                                  size_text(system.memory_total)));
+  if (detailed) {
+    print_row("swap", fmt::format("{} of {} free", size_text(system.swap_free),
+                                  size_text(system.swap_total)));
+    print_row("C library", system.libc);
+    print_row("oomrec", OOMREC_VERSION);
+  }
+  fmt::print("\ndevices ({})\n", system.backend);
+  if (system.gpus.empty()) fmt::print("  none that NVML tells of\n");
+  for (const SystemGpu& gpu : system.gpus) {
+    print_row(fmt::format("cuda:{}", gpu.index),
+              fmt::format("{}  {} of {} used", gpu.name, size_text(gpu.used_bytes),
+                          size_text(gpu.total_bytes)));
+    if (detailed) print_row("", gpu.uuid);
+  }
+  if (detailed && !system.driver_version.empty()) print_row("driver", system.driver_version);
+  fmt::print("\nPython\n");
+  const PythonFacts& python = around.python;
+  print_row(python.path.empty() ? "none" : python.version, printable(python.path));
+  for (const auto& [name, version] : python.packages.items())
+    if (version.is_string()) print_row(name, printable(version.get<std::string>()));
+  fmt::print("\nhooks\n");
+  if (around.hooks.empty())
+    fmt::print("  not known: no program could be started with the library\n");
+  print_facts(around.hooks);
+  fmt::print("\n");
 }
 
 void print_surroundings(const std::vector<SystemLimit>& limits) {
@@ -144,13 +213,19 @@ void print_surroundings(const std::vector<SystemLimit>& limits) {
   }
 }
 
-Json answer_json(const Answer& answer, const std::vector<SystemLimit>& limits) {
-  Json facts = Json::array();
-  for (const Fact& fact : answer.facts) {
-    facts.push_back({{"fact", fact.name},
-                     {"active", fact.active ? Json(*fact.active) : Json(nullptr)},
-                     {"detail", text_or_null(fact.detail)}});
+Json facts_json(const std::vector<Fact>& facts) {
+  Json rows = Json::array();
+  for (const Fact& fact : facts) {
+    rows.push_back({{"fact", fact.name},
+                    {"active", fact.active ? Json(*fact.active) : Json(nullptr)},
+                    {"detail", text_or_null(fact.detail)}});
   }
+  return rows;
+}
+
+// `around`: where no program was asked about.
+Json answer_json(const Answer& answer, const std::optional<Surroundings>& around,
+                 const std::vector<SystemLimit>& limits) {
   Json rows = Json::array();
   for (const SystemLimit& limit : limits)
     rows.push_back({{"kind", limit.name}, {"bytes", limit.bytes}});
@@ -164,10 +239,26 @@ Json answer_json(const Answer& answer, const std::vector<SystemLimit>& limits) {
       {"recorded", asked ? Json(answer.recorded()) : Json(nullptr)},
       {"why_not", text_or_null(answer.why_not)},
       {"python", text_or_null(answer.python)},
-      {"facts", facts},
+      {"facts", facts_json(answer.facts)},
       {"limits", rows},
       {"directories", places},
+      {"system", around ? system_json(around->system, around->python) : Json(nullptr)},
+      {"devices", around ? gpus_json(around->system) : Json(nullptr)},
+      {"hooks", around ? facts_json(around->hooks) : Json(nullptr)},
   };
+}
+
+// With --device only that one.
+SystemFacts system_of(const std::string& device) {
+  SystemFacts system = system_facts();
+  const DeviceChoice choice = DeviceChoice::of(device);
+  if (choice.kind == DeviceChoice::Kind::any) return system;
+  observe_machine(choice);  // throws where there is none
+  std::erase_if(system.gpus, [&](const SystemGpu& gpu) {
+    return choice.kind == DeviceChoice::Kind::host ||
+           gpu.index != static_cast<unsigned>(choice.ordinal);
+  });
+  return system;
 }
 
 }  // namespace
@@ -176,22 +267,32 @@ int info_command(const Words& words) {
   Arguments arguments{
       "info", "[OPTIONS] [-- PROGRAM [ARGUMENTS]]",
       "Tells whether a program would be recorded, and what of it: it is started and "
-      "stopped before its main. Without one: limits and directories.",
+      "stopped before its main. Without one: the system, its devices, Python, what the recorder "
+      "can hook here, limits and directories.",
       kExamples};
   bool json = false;
+  bool detailed = false;
+  std::string device;
   Words program;
   arguments.flag("--json", json, "print JSON (docs/json.md)");
+  arguments.flag("--detailed", detailed, "swap, libraries, UUIDs, Python packages as well");
+  arguments.option("--device", "DEVICE", device, "of the devices only this one: 0, cuda:0", {"0"});
   arguments.rest("PROGRAM", program, "the program and its arguments, as `oomrec run` has them",
                  {std::begin(kPythonOptions), std::end(kPythonOptions)});
   if (!arguments.parse(words)) return code(Exit::shown);
 
   tell_unknown_variables();
-  const Answer answer = program.empty() ? Answer{} : ask(program);
+  // All that may be refused comes before the first line: a bad variable, a device that is not
+  // there.
   const std::vector<SystemLimit> in_force = limits();
+  const Answer answer = program.empty() ? Answer{} : ask(program);
+  std::optional<Surroundings> around;
+  if (program.empty()) around = {system_of(device), python_facts(detailed || json), hooks()};
   if (json) {
-    print_json(answer_json(answer, in_force));
+    print_json(answer_json(answer, around, in_force));
   } else {
     if (!answer.program.empty()) print_answer(answer, Terminal{STDOUT_FILENO});
+    if (around) print_system(*around, detailed);
     print_surroundings(in_force);
   }
   return code(answer.recorded() ? Exit::shown : Exit::nothing_found);

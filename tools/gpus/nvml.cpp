@@ -10,7 +10,9 @@ namespace oomrec::tools {
 namespace {
 
 constexpr int kSuccess = 0, kInsufficientSize = 7;
-constexpr unsigned kUuidBytes = 96;  // NVML_DEVICE_UUID_V2_BUFFER_SIZE
+constexpr unsigned kUuidBytes = 96;     // NVML_DEVICE_UUID_V2_BUFFER_SIZE
+constexpr unsigned kNameBytes = 96;     // NVML_DEVICE_NAME_V2_BUFFER_SIZE
+constexpr unsigned kVersionBytes = 80;  // NVML_SYSTEM_DRIVER_VERSION_BUFFER_SIZE
 constexpr unsigned long long kNotAvailable = ~0ULL;
 
 using Handle = void*;
@@ -26,8 +28,10 @@ struct ProcessInfo {  // nvmlProcessInfo_v2_t, of the functions …_v3
 };
 static_assert(sizeof(ProcessInfo) == 24);
 
+}  // namespace
+
 // The library while it is open. Functions it lacks are failures of their calls.
-class Nvml {
+class Gpus::Nvml {
  public:
   Nvml() : library_(dlopen("libnvidia-ml.so.1", RTLD_NOW | RTLD_LOCAL)) {
     is_open_ = library_ != nullptr && call<int()>("nvmlInit_v2");
@@ -44,6 +48,12 @@ class Nvml {
     return is_open_ && call<int(unsigned*)>("nvmlDeviceGetCount_v2", &count) ? count : 0;
   }
 
+  std::string driver_version() const {
+    char version[kVersionBytes] = {};
+    if (is_open_) call<int(char*, unsigned)>("nvmlSystemGetDriverVersion", version, kVersionBytes);
+    return version;
+  }
+
   std::optional<GpuLook> look(unsigned index) const {
     Handle device = nullptr;
     char uuid[kUuidBytes] = {};
@@ -53,7 +63,9 @@ class Nvml {
         !call<int(Handle, Memory*)>("nvmlDeviceGetMemoryInfo", device, &memory)) {
       return std::nullopt;
     }
-    GpuLook look{uuid, memory.used, memory.total, {}};
+    char name[kNameBytes] = {};
+    call<int(Handle, char*, unsigned)>("nvmlDeviceGetName", device, name, kNameBytes);
+    GpuLook look{uuid, name, memory.used, memory.total, {}};
     for (const char* function :
          {"nvmlDeviceGetComputeRunningProcesses_v3", "nvmlDeviceGetGraphicsRunningProcesses_v3"})
       add_processes(device, function, look.processes);
@@ -112,13 +124,19 @@ class Nvml {
   bool is_open_ = false;
 };
 
-}  // namespace
+Gpus::Gpus() : nvml_(std::make_unique<Nvml>()) {}
+Gpus::~Gpus() = default;
+Gpus::Gpus(Gpus&&) noexcept = default;
+
+unsigned Gpus::count() const { return nvml_->devices(); }
+std::optional<GpuLook> Gpus::look(unsigned index) const { return nvml_->look(index); }
+std::string Gpus::driver_version() const { return nvml_->driver_version(); }
 
 std::vector<GpuLook> look_at_gpus() {
-  const Nvml nvml;
+  const Gpus gpus;
   std::vector<GpuLook> looks;
-  for (unsigned i = 0, count = nvml.devices(); i < count; ++i)
-    if (auto look = nvml.look(i)) looks.push_back(*std::move(look));
+  for (unsigned i = 0, count = gpus.count(); i < count; ++i)
+    if (auto look = gpus.look(i)) looks.push_back(*std::move(look));
   return looks;
 }
 

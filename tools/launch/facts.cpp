@@ -13,6 +13,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "tools/deaths/cgroup_limit.h"
 #include "tools/error.h"
 #include "tools/json.h"
 #include "tools/text.h"
@@ -66,34 +67,6 @@ void run_quietly(const std::string& path, const std::vector<std::string>& words,
   if (child > 0) waitpid(child, &status, 0);
 }
 
-std::uint64_t cgroup_limit(const fs::path& folder, const char* file) {
-  std::ifstream stream{folder / file};
-  std::uint64_t bytes = 0;
-  return stream >> bytes ? bytes : 0;  // "max" is no number
-}
-
-// The tightest limit on the way from our cgroup up to the root, version 2 or 1.
-std::uint64_t cgroup_limit() {
-  std::uint64_t tightest = 0;
-  std::ifstream lines{"/proc/self/cgroup"};
-  for (std::string line; std::getline(lines, line);) {
-    const std::vector<std::string_view> parts = split(line, ':');
-    if (parts.size() < 3) continue;
-    const bool second = parts[0] == "0" && parts[1].empty();
-    if (!second && parts[1] != "memory") continue;
-    const fs::path root = second ? "/sys/fs/cgroup" : "/sys/fs/cgroup/memory";
-    fs::path folder = root / fs::path{parts[2]}.relative_path();
-    for (;; folder = folder.parent_path()) {
-      const std::uint64_t limit =
-          cgroup_limit(folder, second ? "memory.max" : "memory.limit_in_bytes");
-      const bool no_limit = limit == 0 || limit > (std::uint64_t{1} << 60);
-      if (!no_limit && (tightest == 0 || limit < tightest)) tightest = limit;
-      if (folder == root || folder.native().size() <= root.native().size()) break;
-    }
-  }
-  return tightest;
-}
-
 }  // namespace
 
 std::vector<Fact> facts_of(const std::string& path, const std::vector<std::string>& words,
@@ -134,7 +107,8 @@ std::vector<SystemLimit> limits_in_force() {
   };
   add_rlimit("rlimit_as", RLIMIT_AS);
   add_rlimit("rlimit_data", RLIMIT_DATA);
-  if (const std::uint64_t bytes = cgroup_limit(); bytes != 0) limits.push_back({"cgroup", bytes});
+  if (const std::uint64_t bytes = cgroup_limit_of(0); bytes != 0)
+    limits.push_back({"cgroup", bytes});
   return limits;
 }
 

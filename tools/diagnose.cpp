@@ -1,0 +1,160 @@
+// `oomrec diagnose`: looks at memory for a few seconds, says whether it is at risk, and leaves the
+// evidence in a directory. The one command where exit code 2 is no bad input.
+#include <fmt/format.h>
+
+#include <exception>
+
+#include "tools/arguments.h"
+#include "tools/commands.h"
+#include "tools/deaths/counters.h"
+#include "tools/diagnose/artifact.h"
+#include "tools/diagnose/exit.h"
+#include "tools/diagnose/risk.h"
+#include "tools/launch/facts.h"
+#include "tools/observe/live_line.h"
+#include "tools/observe/ticker.h"
+#include "tools/system/system.h"
+#include "tools/text.h"
+
+namespace oomrec::tools {
+namespace {
+
+constexpr const char* kExamples =
+    "  oomrec diagnose                             the machine's first GPU, else its memory\n"
+    "  oomrec diagnose --duration 30 train.py      a recorded process\n"
+    "  oomrec diagnose --output evidence --device cpu || mail-someone\n"
+    "\n"
+    "Exit codes: 0 fine; 1 it failed, or was called wrongly; 2 memory is at risk: 85 % of the\n"
+    "nearest limit in use, 30 % of what is reserved inactive, or memory ran out.\n";
+
+struct DiagnoseOptions {
+  std::string process, device, output;
+  double duration_s = 5, interval_s = 0.5;
+};
+
+// {timestamps, allocated, reserved}, look by look.
+struct TimelineColumns {
+  Json timestamps = Json::array(), allocated = Json::array(), reserved = Json::array();
+
+  void add(const Look& look) {
+    timestamps.push_back(static_cast<double>(look.realtime_ns) / 1e9);
+    allocated.push_back(look.allocated_bytes);
+    reserved.push_back(look.reserved_bytes);
+  }
+  Json json() const {
+    return {{"timestamps", timestamps}, {"allocated", allocated}, {"reserved", reserved}};
+  }
+};
+
+Json environment_json(const Observed& observed) {
+  const SystemFacts system = system_facts();
+  Json environment{{"schema_version", 1}, {"oomrec_version", OOMREC_VERSION}};
+  environment.update(system_json(system, python_facts(true)));
+  environment["devices"] = gpus_json(system);
+  Json limits = Json::array();
+  for (const SystemLimit& limit : limits_in_force())
+    limits.push_back({{"kind", limit.name}, {"bytes", limit.bytes}});
+  environment["limits"] = std::move(limits);
+  environment["observed"] = {{"title", observed.title()},
+                             {"pid", observed.pid() > 0 ? Json(observed.pid()) : Json(nullptr)},
+                             {"device_id", observed.device_id()},
+                             {"recorded", observed.recording() != nullptr}};
+  return environment;
+}
+
+Json summary_json(const RiskFigures& risk, const Observed& observed) {
+  return {{"backend", observed.device_id() < 0 ? "cpu" : "cuda"},
+          {"allocated_bytes", risk.allocated_bytes},
+          {"reserved_bytes", risk.reserved_bytes},
+          {"peak_bytes", risk.peak_bytes},
+          {"total_bytes", risk.total_bytes},
+          {"utilization_ratio", risk.utilization_ratio},
+          {"fragmentation_ratio", risk.fragmentation_ratio},
+          {"num_ooms", risk.ooms},
+          {"risk_flags",
+           {{"oom_occurred", risk.oom_occurred()},
+            {"high_utilization", risk.high_utilization()},
+            {"fragmentation_warning", risk.fragmented()}}},
+          {"suggestions", risk.suggestions()}};
+}
+
+// Refusals that the process has met, and kills by the kernel on the machine while it was looked at.
+RiskFigures watch(Observed& observed, const DiagnoseOptions& options, TimelineColumns& timeline) {
+  RiskFigures risk;
+  const std::uint64_t kills_before = system_oom_kills().value_or(0);
+  Look look;
+  LiveLine line;
+  Ticker ticker{options.interval_s, options.duration_s, observed.pid()};
+  while (observed.look(look)) {
+    risk.add(look);
+    timeline.add(look);
+    line.show(ticker.elapsed_s(), look);
+    if (!ticker.next()) break;
+  }
+  risk.ooms = look.failures;
+  if (observed.pid() < 0) {
+    const std::uint64_t kills = system_oom_kills().value_or(kills_before);
+    risk.ooms += kills > kills_before ? kills - kills_before : 0;
+  }
+  return risk;
+}
+
+void print_end(const std::filesystem::path& artifact, std::string_view status,
+               const std::vector<std::string>& findings) {
+  fmt::print("Artifact: {}\nStatus: {}\n", printable(artifact.string()), status);
+  fmt::print("Findings: {}\n",
+             findings.empty() ? "none" : fmt::format("{}", fmt::join(findings, "; ")));
+}
+
+Exit diagnose(const DiagnoseOptions& options, const Words& words) {
+  const DeviceChoice choice = DeviceChoice::of(options.device);
+  const std::unique_ptr<Observed> observed =
+      options.process.empty() ? observe_machine(choice) : observe_process(options.process, choice);
+  DiagnoseArtifact artifact{options.output};
+  Words line = {"oomrec", "diagnose"};
+  line.insert(line.end(), words.begin(), words.end());
+  try {
+    artifact.write("environment.json", environment_json(*observed));
+    TimelineColumns timeline;
+    const RiskFigures risk = watch(*observed, options, timeline);
+    artifact.write("telemetry_timeline.json", timeline.json());
+    artifact.write("diagnostic_summary.json", summary_json(risk, *observed));
+    const Exit exit = risk.any() ? kMemoryRisk : Exit::shown;
+    artifact.finish(line, code(exit), risk.any(), "");
+    print_end(artifact.path(), risk.any() ? "MEMORY_RISK" : "OK", risk.findings());
+    return exit;
+  } catch (const std::exception& error) {
+    print_end(artifact.path(), "FAILED", {printable(error.what())});
+    artifact.finish(line, code(kDiagnoseFailed), false, error.what());
+    throw;
+  }
+}
+
+}  // namespace
+
+int diagnose_command(const Words& words) {
+  Arguments arguments{
+      "diagnose", "[OPTIONS] [PID|PROGRAM]",
+      "Looks at memory for a few seconds, of the machine or of a process, says whether it is at "
+      "risk, and leaves a directory of evidence: environment.json, telemetry_timeline.json, "
+      "diagnostic_summary.json, manifest.json.",
+      kExamples};
+  DiagnoseOptions options;
+  arguments.positional("PID|PROGRAM", options.process, "a process; without it the machine");
+  arguments.option("--output", "DIR", options.output,
+                   "the directory, or one that is there already, to make it in (.)");
+  arguments.option("--device", "DEVICE", options.device,
+                   "a GPU by number (0, cuda:0), or the host (cpu)", {"cpu", "0"});
+  arguments.option("--duration", "SECONDS", options.duration_s, "how long (5)");
+  arguments.option("--interval", "SECONDS", options.interval_s, "time between two looks (0.5)");
+  if (!arguments.parse(words, kDiagnoseFailed)) return code(Exit::shown);
+  try {
+    return code(diagnose(options, words));
+  } catch (const Error& error) {
+    throw Error{kDiagnoseFailed, error.what(), error.what_to_do()};
+  } catch (const std::exception& error) {
+    throw Error{kDiagnoseFailed, error.what(), "`oomrec diagnose --help` shows how it is used."};
+  }
+}
+
+}  // namespace oomrec::tools

@@ -1,0 +1,94 @@
+#include "tools/samples/input.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+
+#include "recorder/session/layout.h"
+#include "tools/advice/advice.h"
+#include "tools/bundles/snapshot_source.h"
+#include "tools/leaks/detect.h"
+#include "tools/leaks/severity.h"
+#include "tools/leaks/suggest.h"
+#include "tools/log.h"
+#include "tools/print/stack.h"
+#include "tools/telemetry/load.h"
+#include "tools/telemetry/recorded.h"
+#include "tools/text.h"
+
+namespace oomrec::tools {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::size_t kMostFunctions = 100;
+
+// A file, and neither a recording nor PyTorch's snapshot.
+bool is_telemetry(const std::string& named) {
+  std::error_code error;
+  if (!fs::is_regular_file(named, error) || is_snapshot(named)) return false;
+  std::uint64_t magic = 0;
+  std::ifstream{named, std::ios::binary}.read(reinterpret_cast<char*>(&magic), sizeof magic);
+  return magic != session::kMagic;
+}
+
+std::string_view severity_of_bytes(double bytes) {
+  return bytes > 1024 * kMegabyte  ? "critical"
+         : bytes > 100 * kMegabyte ? "high"
+         : bytes > 10 * kMegabyte  ? "medium"
+                                   : "low";
+}
+
+AnalyzeInput of_telemetry(const std::string& file) {
+  LoadedTelemetry loaded = load_telemetry(file);
+  if (loaded.torn) remark(file + ": its last line was cut, and is left out");
+  AnalyzeInput input;
+  input.path = fs::absolute(file).lexically_normal().string();
+  input.kind = std::move(loaded.kind);
+  input.events = std::move(loaded.events);
+  input.calls = std::move(loaded.calls);
+  for (const NamedLeak& leak : function_leaks_of(input.calls))
+    input.leaks.push_back({leak.name,
+                           {true,
+                            word_of(leak.leak.severity),
+                            leak.leak.total_bytes / kMegabyte,
+                            leak.window_seconds,
+                            {"Look for what " + leak.name + " keeps: lists, caches, closures."}}});
+  return input;
+}
+
+AnalyzeInput of_recording(const std::string& named) {
+  const Source source = open_source(named, CacheDirectory::of_user());
+  const Recording& recording = *source.recording;
+  const Places& places = *source.places;
+  Stacks stacks{recording, *source.places};
+  AnalyzeInput input;
+  input.path = source.bundle.empty() ? recording.path().string() : source.bundle.string();
+  input.kind = "recording";
+  input.events = events_over_time(recording);
+  input.curves = function_curves(recording, stacks, places);
+  input.calls = calls_of(input.curves, kMostFunctions);
+  const Leaks leaks = leaks_of(recording, stacks, places);
+  for (const Leak& leak : leaks.leaks)
+    input.leaks.push_back({place_text(places[leak.subject], places),
+                           {true,
+                            severity_of_bytes(leak.growth.bytes),
+                            leak.growth.bytes / kMegabyte,
+                            leak.growth.window_seconds,
+                            {suggestion_of(leak, stacks, places)}}});
+  const auto reach = first_reached(leaks, recording, timeline_of(recording));
+  if (leaks.can_tell())
+    input.detected =
+        LeakDetection{leaks.detected(), severity_of(leaks, reach), leaks.bytes() / kMegabyte,
+                      leaks.seconds, suggestions_of(leaks, stacks, places)};
+  for (const Hint& hint : advice_of(advice_facts(source, leaks))) input.advice.push_back(hint.text);
+  return input;
+}
+
+}  // namespace
+
+AnalyzeInput analyze_input(const std::string& named) {
+  return is_telemetry(named) ? of_telemetry(named) : of_recording(named);
+}
+
+}  // namespace oomrec::tools

@@ -1,0 +1,57 @@
+// Follows what is observed, look by look: events for a file, alerts for its user, bundles where
+// they were asked for.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+
+#include "tools/observe/observed.h"
+#include "tools/telemetry/event.h"
+#include "tools/telemetry/record_file.h"
+#include "tools/track/alerts.h"
+#include "tools/track/flight_recorder.h"
+#include "tools/track/watchdog.h"
+
+namespace oomrec::tools {
+
+struct TrackerParts {
+  RecordFile* file = nullptr;  // nullptr: events are kept nowhere
+  std::optional<FlightRecorder> recorder;
+  std::optional<Watchdog> watchdog;
+  std::function<void(const std::string&)> tell;  // a line for the user
+};
+
+class Tracker {
+ public:
+  Tracker(Observed& observed, const Thresholds& thresholds, const RankIdentity& rank,
+          double interval_s, TrackerParts parts);
+
+  // The first look is the event "start". False: what is observed has ended.
+  bool look();
+  void stop(const std::string& why);  // the event "stop"
+
+  const Look& last() const { return look_; }
+  std::string summary() const;
+
+ private:
+  void add(std::string_view type, std::optional<std::string> context = {});
+  void see_change(std::int64_t change);
+  void see_peak();
+  void see_failures();
+  void alert(const TrackAlert& alert);
+
+  Observed& observed_;
+  TrackAlerts alerts_;
+  TrackerParts parts_;
+  TelemetryEvent begun_;  // what is the same in all events
+  Look look_;
+  bool started_ = false;
+  std::int64_t change_bytes_ = 0;
+  std::uint64_t peak_bytes_ = 0;
+  bool at_new_peak_ = false;  // it has not been told yet
+  std::uint64_t failures_ = 0, refused_ = 0;
+  std::size_t events_ = 0, alert_count_ = 0;
+};
+
+}  // namespace oomrec::tools
