@@ -1,0 +1,109 @@
+"""oomrec diagnose: is memory at risk? Exit codes, lines, and the directory of evidence."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import pytest
+from schemas import check
+from watched_program import Program
+
+FILES = [
+    "diagnostic_summary.json", "environment.json", "manifest.json", "telemetry_timeline.json",
+]  # fmt: skip
+SHORT = ["--duration", "0.3", "--interval", "0.1"]
+MIB = 1 << 20
+
+
+def artifact_of(run, directory) -> dict:
+    """The directory's files by name, each as its schema wants it, and the lines that name it."""
+    assert sorted(path.name for path in directory.iterdir()) == FILES
+    files = {name: json.loads((directory / name).read_text()) for name in FILES}
+    check("diagnose_summary", files["diagnostic_summary.json"])
+    check("diagnose_environment", files["environment.json"])
+    check("diagnose_manifest", files["manifest.json"])
+    check("diagnose_timeline", files["telemetry_timeline.json"])
+    manifest = files["manifest.json"]
+    assert sorted(manifest["files"]) == FILES and manifest["exit_code"] == run.exit_code
+    assert manifest["risk_detected"] == (run.exit_code == 2) and "error" not in manifest
+    lines = run.stdout.splitlines()
+    assert lines[0] == f"Artifact: {directory}"
+    assert lines[1] == f"Status: {'MEMORY_RISK' if run.exit_code == 2 else 'OK'}"
+    assert lines[2].startswith("Findings: ")
+    return files
+
+
+def test_a_machine_that_is_fine(oomrec, fake_gpu, tmp_path):
+    env = {**fake_gpu, "FAKE_NVML": "0:total=8G,used=6G"}
+    run = oomrec("diagnose", *SHORT, "--output", "evidence", env=env)
+    assert run.exit_code == 0, str(run)
+    files = artifact_of(run, tmp_path / "evidence")
+    summary = files["diagnostic_summary.json"]
+    assert summary["backend"] == "cuda" and summary["utilization_ratio"] == 0.75
+    assert summary["suggestions"] == [] and run.stdout.endswith("Findings: none\n")
+    timeline = files["telemetry_timeline.json"]
+    assert 3 <= len(timeline["timestamps"]) <= 5 and timeline["allocated"][0] == 6 << 30
+    environment = files["environment.json"]
+    assert environment["devices"][0]["total_bytes"] == 8 << 30
+    assert environment["python_version"] and "numpy" in environment["python_packages"]
+    assert files["manifest.json"]["command_line"][:2] == ["oomrec", "diagnose"]
+
+
+def test_high_utilization_is_a_risk(oomrec, fake_gpu, tmp_path):
+    env = {**fake_gpu, "FAKE_NVML": "0:total=1000M,used=850M"}
+    run = oomrec("diagnose", *SHORT, "--output", "evidence", env=env)
+    assert run.exit_code == 2, str(run)
+    summary = artifact_of(run, tmp_path / "evidence")["diagnostic_summary.json"]
+    assert summary["risk_flags"] == {
+        "oom_occurred": False, "high_utilization": True, "fragmentation_warning": False,
+    }  # fmt: skip
+    assert summary["suggestions"] and "85.0 % of the device is in use" in run.stdout
+
+
+def test_a_process_that_was_refused_is_at_risk(oomrec, preload, tmp_path):
+    program = Program(preload.start)
+    run = oomrec("diagnose", *SHORT, "--output", "before", program.pid)
+    assert run.exit_code == 0, str(run)
+    program.do(20, "refuse")
+    run = oomrec("diagnose", *SHORT, "--output", "after", program.pid)
+    assert run.exit_code == 2, str(run)
+    files = artifact_of(run, tmp_path / "after")
+    summary = files["diagnostic_summary.json"]
+    assert summary["num_ooms"] == 1 and summary["risk_flags"]["oom_occurred"]
+    assert summary["peak_bytes"] > 20 * MIB
+    observed = files["environment.json"]["observed"]
+    assert observed["pid"] == program.pid and observed["recorded"]
+    assert "Findings: memory ran out: 1 time\n" in run.stdout
+
+
+def test_directories_are_named_by_the_time_and_do_not_collide(oomrec, tmp_path):
+    (tmp_path / "there").mkdir()
+    runs = [
+        oomrec.start("diagnose", "--device", "cpu", *SHORT, "--output", "there") for _ in range(3)
+    ]
+    for run in runs:
+        assert oomrec.finish(run).exit_code in (0, 2)
+    names = [path.name for path in (tmp_path / "there").iterdir()]
+    assert len(names) == 3
+    assert all(re.fullmatch(r"oomrec-diagnose-\d{8}-\d{6}(-\d+)?", name) for name in names)
+    assert oomrec("diagnose", "--device", "cpu", *SHORT).exit_code in (0, 2)
+    assert len(list(tmp_path.glob("oomrec-diagnose-*"))) == 1
+
+
+@pytest.mark.parametrize(
+    "words, problem",
+    [
+        (["--device", "mps"], "there is no device mps"),
+        (["--device", "7"], "there is no device 7"),
+        (["--no-such"], "there is no option --no-such"),
+        (["--duration", "x"], "--duration x is not understood"),
+        (["999999999"], "there is no process 999999999"),
+        (["--output", "file"], "cannot be made: File exists"),
+        (["--output", "/proc/none/here"], "cannot be made"),
+    ],
+)
+def test_failure_and_bad_input_are_one(oomrec, tmp_path, words, problem):
+    (tmp_path / "file").write_text("")
+    run = oomrec("diagnose", *SHORT, *words)
+    assert run.exit_code == 1 and problem in run.stderr, str(run)

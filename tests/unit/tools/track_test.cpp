@@ -1,0 +1,116 @@
+// What is worth an alert, and what is a risk: looks made by hand.
+#define DOCTEST_CONFIG_IMPLEMENT_WITH_MAIN
+#include <doctest/doctest.h>
+
+#include "tools/diagnose/risk.h"
+#include "tools/error.h"
+#include "tools/observe/device_choice.h"
+#include "tools/track/alerts.h"
+
+using namespace oomrec::tools;
+
+namespace {
+
+constexpr std::uint64_t kMiB = 1 << 20;
+
+Look look_at(std::uint64_t percent) {
+  Look look;
+  look.allocated_bytes = look.reserved_bytes = look.used_bytes = percent * kMiB;
+  look.total_bytes = 100 * kMiB;
+  look.bound = {"RAM", percent * kMiB, 100 * kMiB};
+  return look;
+}
+
+// The rules that tell, percentage by percentage: "w" warning, "c" critical, "." none.
+std::string told(std::initializer_list<std::uint64_t> percents, Thresholds thresholds = {}) {
+  TrackAlerts alerts{thresholds};
+  std::string text;
+  for (const std::uint64_t percent : percents) {
+    const auto found = alerts.look(look_at(percent), 0);
+    text += found.empty() ? '.' : found[0].rule == TrackRule::critical ? 'c' : 'w';
+    CHECK(found.size() <= 1);
+  }
+  return text;
+}
+
+}  // namespace
+
+TEST_CASE("a threshold tells once, and again after it was left by five percent") {
+  CHECK(told({79, 80, 81, 90, 95, 99, 94, 91, 96, 89, 95}) == ".w..c.....c");
+  CHECK(told({80, 76, 80, 74, 80}) == "w...w");
+  CHECK(told({50, 99, 50, 99}) == ".c.c");
+  CHECK(told({69, 70, 89, 90}, {.warning_percent = 70, .critical_percent = 90}) == ".w.c");
+}
+
+TEST_CASE("without a limit nothing is near it") {
+  TrackAlerts alerts{{}};
+  Look look = look_at(99);
+  look.bound = {};
+  CHECK(alerts.look(look, 0).empty());
+}
+
+TEST_CASE("growth of more than 100 MiB at once tells, once while it goes on") {
+  TrackAlerts alerts{{}};
+  const auto grows = [&](std::int64_t bytes) {
+    const auto found = alerts.look(look_at(10), bytes);
+    return !found.empty() && found[0].rule == TrackRule::growth;
+  };
+  const auto limit = static_cast<std::int64_t>(100 * kMiB);
+  CHECK(!grows(limit));
+  CHECK(grows(limit + 1));
+  CHECK(!grows(limit + 1));
+  CHECK(!grows(-5));
+  CHECK(grows(limit + 1));
+}
+
+TEST_CASE("fragmentation tells of an allocator's own figures only") {
+  Look look = look_at(10);
+  look.allocated_bytes = 69;
+  look.reserved_bytes = 100;
+  TrackAlerts unknown{{}};
+  CHECK(unknown.look(look, 0).empty());
+  look.inactive_bytes = 31;
+  TrackAlerts alerts{{}};
+  REQUIRE(alerts.look(look, 0).size() == 1);
+  CHECK(alerts.look(look, 0).empty());
+}
+
+TEST_CASE("risk begins at 85 %, at 30 % inactive, at one OOM") {
+  const auto at = [](std::uint64_t percent) {
+    RiskFigures risk;
+    risk.add(look_at(percent));
+    risk.add(look_at(10));  // the highest counts
+    return risk;
+  };
+  CHECK(!at(84).any());
+  CHECK(at(85).high_utilization());
+  CHECK(at(85).bound == "RAM");
+  CHECK(at(85).peak_bytes == 85 * kMiB);
+  CHECK(at(85).allocated_bytes == 10 * kMiB);
+  CHECK(at(85).findings().size() == 1);
+  CHECK(at(85).suggestions().size() == 1);
+  Look look = look_at(10);
+  look.reserved_bytes = 100;
+  for (const auto& [inactive, fragmented] : {std::pair{29u, false}, {30u, true}}) {
+    RiskFigures risk;
+    look.inactive_bytes = inactive;
+    risk.add(look);
+    CHECK(risk.fragmented() == fragmented);
+  }
+  RiskFigures risk;
+  risk.ooms = 1;
+  CHECK(risk.any());
+}
+
+TEST_CASE("a device is a number, by any of its names, or the host") {
+  using Kind = DeviceChoice::Kind;
+  CHECK(DeviceChoice::of("").kind == Kind::any);
+  CHECK(DeviceChoice::of("cpu").kind == Kind::host);
+  for (const char* word : {"1", "cuda:1", "/GPU:1", "gpu:1", "hip:1"}) {
+    CHECK(DeviceChoice::of(word).kind == Kind::gpu);
+    CHECK(DeviceChoice::of(word).ordinal == 1);
+  }
+  CHECK(DeviceChoice::of("cuda").ordinal == 0);
+  for (const char* word : {"mps", "cuda:", "cuda:x", "1x", "tpu:0", "-2"})
+    CHECK_THROWS_AS(DeviceChoice::of(word), Error);
+}

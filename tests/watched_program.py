@@ -1,0 +1,46 @@
+"""A program that is looked at from outside: it grows by what lines of its stdin ask for."""
+
+from __future__ import annotations
+
+import subprocess
+
+# "N": N MiB more, touched; "free": all given back; "refuse": asks for too much, and goes on.
+SCRIPT = """\
+import sys
+
+kept = []
+
+def hoard(mib):
+    kept.append(bytearray(b"x") * (mib << 20))
+
+print("ready", flush=True)
+for line in sys.stdin:
+    word = line.strip()
+    if word == "free":
+        kept.clear()
+    elif word == "refuse":
+        try:
+            bytearray(1 << 46)
+        except MemoryError:
+            pass
+    else:
+        hoard(int(word))
+    print("did", flush=True)
+"""
+
+
+class Program:
+    def __init__(self, start, **options):
+        self.process = start("python3", "-c", SCRIPT, stdin=subprocess.PIPE, **options)
+        self.pid = self.process.pid
+        assert self.process.stdout.readline() == b"ready\n"
+
+    def do(self, *words) -> None:
+        for word in words:
+            self.process.stdin.write(f"{word}\n".encode())
+            self.process.stdin.flush()
+            assert self.process.stdout.readline() == b"did\n"
+
+    def end(self) -> None:
+        self.process.stdin.close()
+        self.process.wait(timeout=20)
