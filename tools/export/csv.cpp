@@ -1,29 +1,13 @@
-// Comma-separated values (RFC 4180, but for a plain newline), one row an entry; the first line
-// names the columns, and a stack is one cell: "outermost;…;innermost".
-//
-// A cell that a spreadsheet would take for a formula gets an apostrophe before it: names in a
-// recording are not ours.
+// Rows as comma-separated values (tools/csv.h), one an entry; the first line names the columns, and
+// a stack is one cell: "outermost;…;innermost".
 #include <algorithm>
 
+#include "tools/csv.h"
 #include "tools/export/format.h"
 #include "tools/export/records.h"
 
 namespace oomrec::tools {
 namespace {
-
-std::string cell(std::string text) {
-  if (!text.empty() && std::string_view{"=+-@\t"}.find(text[0]) != std::string_view::npos)
-    text.insert(0, "'");
-  if (text.find_first_of(",\"\r\n") == std::string::npos) return text;
-  std::string quoted = "\"";
-  for (const char c : text) quoted += c == '"' ? std::string{"\"\""} : std::string{c};
-  return quoted + '"';
-}
-
-std::string cell(const Json& value) {
-  if (value.is_null()) return {};
-  return value.is_string() ? cell(value.get<std::string>()) : value.dump();
-}
 
 // Column names and cells of a record; what is nested becomes "live.bytes".
 void flatten(const Json& record, const std::string& prefix, std::vector<std::string>& names,
@@ -34,7 +18,7 @@ void flatten(const Json& record, const std::string& prefix, std::vector<std::str
       flatten(value, name, names, cells);
     } else {
       names.push_back(name);
-      cells.push_back(cell(value));
+      cells.push_back(csv_cell(value));
     }
   }
 }
@@ -102,7 +86,7 @@ class Table {
     const std::vector<PlaceId> frames = frames_of(exported_.stacks, stack);
     for (auto frame = frames.rbegin(); frame != frames.rend(); ++frame)
       text += (text.empty() ? "" : ";") + frame_name(exported_.places(), *frame);
-    return "," + cell(std::move(text));
+    return "," + csv_cell(std::move(text));
   }
 
   const Exported& exported_;

@@ -12,6 +12,7 @@ struct LeftOut {
 Json null(const Json&) { return nullptr; }
 Json no_object(const Json&) { return Json::object(); }
 Json no_list(const Json&) { return Json::array(); }
+Json unknown(const Json&) { return "unknown"; }
 
 // "BOOT-PID-START" tells processes of a group apart; which boot it was is the machine's.
 Json other_boot(const Json& process) {
@@ -37,6 +38,9 @@ constexpr LeftOut kLeftOut[] = {
     {"processes.json", "process", other_boot},
     {"processes.json", "cgroup", null},
     {"processes.json", "others", no_list},
+    {"telemetry.json", "host", unknown},
+    {"telemetry.json", "context", null},
+    {"telemetry.json", "job_id", null},
     {"gpu_processes.json", "uuid", null},
     {"gpu_processes.json", "processes", no_list},
 };
