@@ -333,6 +333,11 @@ bool held_much() noexcept {
   return peak >= 16 * kMiB;
 }
 
+// One of many that fails, and was refused nothing itself: if another rank was, that is why.
+bool failed_as_a_rank(const session::Header& header, int status) noexcept {
+  return header.rank.known != 0 && status != 0 && header.failures_total == 0;
+}
+
 }  // namespace
 
 void on_exit(InHook hook, int status, ExitKind) noexcept {
@@ -343,10 +348,11 @@ void on_exit(InHook hook, int status, ExitKind) noexcept {
   complete_outcome_at_end(hook, status);
   session::Header& header = g_session.header();
   const std::uint64_t now = system::monotonic_ns();
-  const bool knows_of_child = lost_child_lately(header, now);
-  if (knows_of_child) header.last_tick_ns.store(now, std::memory_order_relaxed);
+  // Who recovers it finds out whether there is something to tell.
+  const bool may_follow = lost_child_lately(header, now) || failed_as_a_rank(header, status);
+  if (may_follow) header.last_tick_ns.store(now, std::memory_order_relaxed);
   g_session.mark(hook, session::State::exited, status);
-  if (last_failure_told() && !knows_of_child) g_session.remove_file(hook);
+  if (last_failure_told() && !may_follow) g_session.remove_file(hook);
 }
 
 // What needs system calls comes first: a bundle that is being written, and this thread's lane, the

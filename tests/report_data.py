@@ -67,7 +67,7 @@ class Recording:
                            "rss_bytes": 0, "outcome": "exited 1", "bundle": None}],
             "others": None, "modules": [], "environment": {},
             "notes": [], "fragmentation": None, "leaks": None, "limits": [], "marks": [],
-            "refusals": [],
+            "refusals": [], "job": None,
         }  # fmt: skip
         for name, adds_up in [
             ("heap", True), ("map", True), ("cuda", True), ("torch", False)

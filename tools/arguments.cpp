@@ -40,6 +40,7 @@ struct Arguments::State {
   std::vector<Row> positionals;
   std::vector<std::string>* rest = nullptr;
   std::vector<std::string> rest_beginnings;  // flags that begin it
+  bool repeated = false;
   Exit bad_input = Exit::bad_input;
   CLI::App app;
 
@@ -165,6 +166,18 @@ void Arguments::positional(const std::string& name, std::string& value, const st
   state_->positionals.push_back({name, "", help, suggested});
 }
 
+void Arguments::positionals(const std::string& name, std::vector<std::string>& values,
+                            const std::string& help) {
+  const auto take = [&values, name](const std::vector<std::string>& words) {
+    for (const std::string& word : words)
+      if (word.empty()) throw CLI::ValidationError{name, "an empty word was given"};
+    values = words;
+  };
+  state_->app.add_option_function<std::vector<std::string>>(name, take);
+  state_->repeated = true;
+  state_->positionals.push_back({name, "", help});
+}
+
 void Arguments::rest(const std::string& name, std::vector<std::string>& words,
                      const std::string& help, const std::vector<std::string>& beginnings) {
   state_->rest = &words;
@@ -174,7 +187,7 @@ void Arguments::rest(const std::string& name, std::vector<std::string>& words,
 
 bool Arguments::parse(const std::vector<std::string>& words, Exit bad_input) {
   if (listener_ != nullptr) {
-    *listener_ = {state_->rows, state_->positionals, state_->rest != nullptr};
+    *listener_ = {state_->rows, state_->positionals, state_->rest != nullptr, state_->repeated};
     return false;
   }
   state_->bad_input = bad_input;

@@ -25,7 +25,8 @@ struct ArgumentRow {
 struct ArgumentTable {
   std::vector<ArgumentRow> options;
   std::vector<ArgumentRow> positionals;
-  bool rest = false;  // the last positional begins another program's words
+  bool rest = false;      // the last positional begins another program's words
+  bool repeated = false;  // the last positional may be given any number of times
 };
 
 class Arguments {
@@ -48,6 +49,10 @@ class Arguments {
               const std::vector<std::string>& words, const std::string& help);
   void positional(const std::string& name, std::string& value, const std::string& help,
                   const std::vector<std::string>& suggested = {});
+
+  // One or more, and the last one: what is left of the words.
+  void positionals(const std::string& name, std::vector<std::string>& values,
+                   const std::string& help);
 
   // From the first word that is no flag on, or that is one of `beginnings`, or from "--" on, all
   // belongs to `words`.

@@ -26,6 +26,7 @@ int diagnose_command(const Words& words);
 int report_command(const Words& words);
 int flamegraph_command(const Words& words);
 int table_command(const Words& words);
+int merge_command(const Words& words);
 int redact_command(const Words& words);
 int leaks_command(const Words& words);
 int diff_command(const Words& words);
@@ -64,6 +65,7 @@ inline constexpr Command kCommands[] = {
     {"report", report_command, "a recording as one HTML file, for a browser"},
     {"flamegraph", flamegraph_command, "the report, opened at its flame graph"},
     {"table", table_command, "the report, opened at its table"},
+    {"merge", merge_command, "the bundles of a job's ranks as one"},
     {"redact", redact_command, "a bundle without what tells of its machine and user"},
     {"ls", ls_command, "the bundles of a directory"},
     {"recover", recover_command, "make bundles of the recordings of dead processes"},

@@ -16,6 +16,7 @@ enum class Exit : int {
   shown = 0,
   nothing_found = 1,
   check_failed = 1,  // --fail, --fail-above
+  in_part = 1,       // merge: without what could not be read
   bad_input = 2,
   stress_refused = 3,
   run_failed = 125,

@@ -110,6 +110,8 @@ int export_command(const Words& words) {
   const std::vector<What> what = wanted(format, options.what);
   check_figure(format, arguments);
   const Source source = options.open();
+  if (format.name == "memory_viz" || format.name == "telemetry" || options.what == "events")
+    refuse_job(source, options.what == "events" ? "events" : std::string{format.name});
   Stacks stacks{*source.recording, *source.places};
   Output output{options.output, format.binary};
   format.write({source, stacks, what, options.selection, at_of(options.at), options.count}, output);

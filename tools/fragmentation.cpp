@@ -27,6 +27,7 @@ int fragmentation_command(const Words& words) {
   if (!arguments.parse(words)) return code(Exit::shown);
 
   const Source source = options.open();
+  refuse_job(source, "fragmentation");
   const Fragmentation figures = fragmentation_of(source);
   if (options.json) {
     print_json(fragmentation_json(figures, source));

@@ -34,6 +34,9 @@ int redact_command(const Words& words) {
   if (!arguments.parse(words)) return code(Exit::shown);
 
   const Source source = open_source(bundle, CacheDirectory::of_user());
+  if (source.is_job())
+    throw Error{Exit::bad_input, "a merged bundle holds those of its ranks as they are",
+                "Redact these one by one (MERGED/ranks/N), and merge what comes of it."};
   std::filesystem::path to = directory;
   if (to.empty()) {
     const std::filesystem::path from =

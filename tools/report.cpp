@@ -70,11 +70,12 @@ std::string page_of(const Source& source, const ReportOptions& options) {
                 fmt::format("nothing was allocated under the label '{}'", printable(options.label)),
                 "Without --label the page has a choice of the labels that there are."};
   }
-  return report_page(report_title(*source.recording), {options.view, options.label}, data.bytes);
+  return report_page(report_title(source), {options.view, options.label}, data.bytes);
 }
 
 // Made of a redacted bundle, so that nothing can be on the page that is not in that.
 std::string redacted_page(const Source& source, const ReportOptions& options) {
+  refuse_job(source, "what is redacted");
   const ScratchDirectory scratch;
   const std::filesystem::path bundle =
       scratch.path() / (source.bundle.empty() ? "recording" : source.bundle.filename());
@@ -110,8 +111,10 @@ int report(const ReportCommand& command, const Words& words) {
   }
   const bool named = !options.file.empty();
   const std::filesystem::path file =
-      named ? std::filesystem::path{options.file}
-            : report_file(program_name(*source.recording), source.recording->header().pid);
+      named
+          ? std::filesystem::path{options.file}
+          : report_file(program_name(*source.recording),
+                        source.is_job() ? "ranks" : std::to_string(source.recording->header().pid));
   write_output(file, page, named || options.force ? IfThere::overwrite : IfThere::refuse);
   say_where(file, options, page.size());
   if (options.in_browser && !open_in_browser(file))

@@ -20,6 +20,7 @@
 #include "tools/print/notes.h"
 #include "tools/print/objects.h"
 #include "tools/print/process.h"
+#include "tools/print/ranks.h"
 #include "tools/print/spaces.h"
 #include "tools/print/stack.h"
 #include "tools/text.h"
@@ -30,6 +31,7 @@ namespace {
 constexpr const char* kExamples =
     "  oomrec show                                      the newest bundle\n"
     "  oomrec show oom_dumps/oom_cpu_20261121_101530_001\n"
+    "  oomrec show oom_dumps                            ranks of a job, whose bundles are there\n"
     "  oomrec show --full --top 3                       every frame of the three largest holders\n"
     "  oomrec show --json | jq .verdict\n";
 
@@ -59,6 +61,7 @@ class Page {
     const bundle::Verdict verdict = source_.verdict();
     print_verdict(verdict);
     print_facts();
+    print_ranks();
     print_request();
     print_crash();
     print_limit(verdict);
@@ -95,6 +98,12 @@ class Page {
     for (const auto& [name, value] : process_facts(source_)) {
       fmt::print("{:<9} {}\n", name, clip(printable(value), kColumns - 10));
     }
+  }
+
+  void print_ranks() const {
+    if (!source_.is_job()) return;
+    heading("ranks");
+    fmt::print("{}", ranks_text(source_.ranks, terminal_, options_.full));
   }
 
   StackStyle style(std::size_t indent) const {
@@ -215,7 +224,7 @@ class Page {
   }
 
   void print_advice() const {
-    const std::vector<Hint> advice = advice_of(advice_facts(source_));
+    const std::vector<Hint> advice = advice_for(source_);
     if (advice.empty()) return;
     heading("what to try");
     for (const Hint& hint : advice) fmt::print("  - {}\n", wrap(printable(hint.text), kColumns, 4));
@@ -262,7 +271,7 @@ Json devices_json(const Source& source, std::size_t top) {
 
 Json advice_json(const Source& source) {
   Json list = Json::array();
-  for (const Hint& hint : advice_of(advice_facts(source)))
+  for (const Hint& hint : advice_for(source))
     list.push_back({{"rule", hint.rule}, {"text", printable(hint.text)}});
   return list;
 }
@@ -291,6 +300,7 @@ Json page_json(const Source& source, std::size_t top) {
       {"advice", advice_json(source)},
       {"processes", company["processes"]},
       {"others", company["others"]},
+      {"job", source.ranks},
       {"recording", recording_json(source)},
   };
 }

@@ -4,9 +4,11 @@
 
 #include <algorithm>
 #include <chrono>
+#include <filesystem>
 #include <thread>
 
 #include "tools/arguments.h"
+#include "tools/bundles/source.h"
 #include "tools/commands.h"
 #include "tools/screen/columns.h"
 #include "tools/text.h"
@@ -22,6 +24,8 @@ using Clock = std::chrono::steady_clock;
 constexpr const char* kExamples =
     "  oomrec top                        the youngest recorded process of yours\n"
     "  oomrec top 4711                   a process by its number; by its program: train.py\n"
+    "  oomrec top oom_dumps              a job's ranks, or a bundle: as of its end; r chooses a "
+    "rank\n"
     "  oomrec top --once --by function   printed once, as where stdout is no terminal\n"
     "  oomrec top -n 0 --interval 10 --json train.py | jq .held_bytes\n"
     "\n"
@@ -40,7 +44,8 @@ struct TopOptions : ChoiceOptions {
 
   void add_to(Arguments& arguments) {
     arguments.positional("PID|PROGRAM", process,
-                         "a recorded process, by number or name; without it the youngest of yours");
+                         "a recorded process, by number or name; without it the youngest of yours; "
+                         "or a bundle's directory, also of a job");
     ChoiceOptions::add_to(arguments);
     arguments.option("--interval", "SECONDS", interval_s, "time between two looks (0.5)");
     arguments.flag("--once", once, "print once, and end");
@@ -52,6 +57,27 @@ struct TopOptions : ChoiceOptions {
                    "look for every name anew, and keep none (~/.cache/oomrec)");
   }
 };
+
+bool is_here(const std::string& word) {
+  std::error_code error;
+  return word.find('/') != std::string::npos || std::filesystem::is_directory(word, error);
+}
+
+// A bundle is looked at like a process that has ended.
+LiveProcess process_of(const std::string& word,
+                       const std::shared_ptr<const CacheDirectory>& cache) {
+  if (!is_here(word)) return find_live_process(word);
+  Source source = open_source(word, cache);
+  LiveProcess process;
+  process.pid = source.recording->header().pid;
+  process.start_ticks = source.recording->header().start_ticks;
+  process.ended = source.is_job() ? std::string{"is a job's, merged"}
+                                  : "is told by a bundle: " + source.outcome();
+  process.names =
+      source.bundle.empty() ? StoredSymbols{} : StoredSymbols::load(source.bundle / "symbols.json");
+  process.recording = std::move(source.recording);
+  return process;
+}
 
 void print_snapshot(TopView& view, const TopOptions& options) {
   const Scene scene = view.scene(options.top, terminal_speaks_utf8());
@@ -114,8 +140,8 @@ int top_command(const Words& words) {
       std::chrono::duration<double>(std::max(options.interval_s, kShortestInterval_s)));
   const bool printed =
       options.once || options.json || arguments.given("-n") || !is_screen_possible();
-  TopView view{find_live_process(options.process),
-               options.no_cache ? nullptr : CacheDirectory::of_user(), options.choice()};
+  const auto cache = options.no_cache ? nullptr : CacheDirectory::of_user();
+  TopView view{process_of(options.process, cache), cache, options.choice()};
   if (printed)
     print_snapshots(view, options, interval);
   else

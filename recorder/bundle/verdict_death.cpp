@@ -51,11 +51,13 @@ VerdictCode code_of(const DeathFacts& facts) noexcept {
   if (facts.exited) return VerdictCode::exited;
   if (facts.signal == 0 || facts.signal == kSigKill) {
     if (facts.has(session::kDeathEarlierBoot)) return VerdictCode::unknown;
-    if (usage.near()) return VerdictCode::killed_near_limit;
-    return facts.signal != 0 && facts.kernel_ruled_out() ? VerdictCode::killed_externally
-                                                         : VerdictCode::unknown;
+    // mpirun, say, kills its ranks without waiting for them.
+    const bool dismissed = facts.has(session::kDeathDismissed) && facts.kernel_ruled_out();
+    if (usage.near() && !dismissed) return VerdictCode::killed_near_limit;
+    const bool external = dismissed || (facts.signal != 0 && facts.kernel_ruled_out());
+    return external ? VerdictCode::killed_externally : VerdictCode::unknown;
   }
-  if (facts.signal == kSigTerm &&
+  if (facts.signal == kSigTerm && !facts.has(session::kDeathDismissed) &&
       (usage.cgroup.near() || usage.soft.near() || usage.machine.near() || facts.pressed())) {
     return VerdictCode::terminated_under_pressure;
   }
@@ -201,6 +203,11 @@ void add_log(Verdict& verdict, const DeathFacts& facts) noexcept {
 
 void add_evidence(Verdict& verdict, const DeathFacts& facts, Killer convicted) noexcept {
   if (verdict.code == VerdictCode::shared_memory_full) return add_room(verdict, facts);
+  if (facts.has(session::kDeathDismissed)) {
+    add_line(verdict, [](Text& line) {
+      line.add("another rank of its job had run out of memory before: the launcher ended this one");
+    });
+  }
   add_log(verdict, facts);
   add_counter(verdict, facts, convicted);
   add_levels(verdict, facts.usage);

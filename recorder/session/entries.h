@@ -30,11 +30,12 @@ enum class SpecialFrame : u8 {
   truncated,     // frames further out were dropped: more than kMaxFrames, or unwinding lost its way
   inherited,     // what the parent of a fork held; argument 0
   context,       // the program's own label, further in than its group; argument: StringId
+  rank,          // outermost in a recording of many (oomrec merge); argument: the rank
 };
 inline constexpr u32 kMaxFrames = 512;
 
 // An interned chain: walk `parent` to 0 to get the stack innermost first. The outermost node (whose
-// parent is 0) is a special frame thread_group.
+// parent is 0) is a special frame thread_group; in a recording made of many, a rank around it.
 struct Node {
   u32 parent;
   u32 depth;  // 1 for an outermost node

@@ -87,6 +87,8 @@ inline constexpr u32 kDeathCgroupCounted = 64;  // the counters of the cgroup ar
 inline constexpr u32 kDeathSystemCounted = 128;
 inline constexpr u32 kDeathEarlierBoot = 256;  // the machine has been started again since
 inline constexpr u32 kDeathSharedFull = 512;   // the file system in Header::shared was full
+// A rank that its launcher ended by SIGTERM after another one had run out of memory.
+inline constexpr u32 kDeathDismissed = 1024;
 enum class KernelLine : u32 { none, cgroup, system };
 static_assert(offsetof(Death, kernel_line) == 56 && sizeof(Death) == 320);
 

@@ -1107,3 +1107,50 @@ def test_it_works_in_a_frame_of_a_notebook(show, template):
     inside.locator('#panel[data-shows="table"]').wait_for()
     inside.get_by_role("tab", name="Flame graph").click()
     inside.locator('#panel[data-shows="flame"]').wait_for()
+
+
+def test_ranks_of_a_job_are_a_choice_and_the_first_in_trouble_is_named(show):
+    """Stacks of the ranks are one in the picture of all; a rank's button shows its own."""
+    made = report_data.Recording()
+    stack = made.stack([made.place("main"), made.place("fill")])
+    ranks = []
+    for rank in range(3):
+        made.row(stack, (rank + 1) * MIB, process=rank)
+        trouble = {
+            "kind": "ended",
+            "timestamp": 1.5,
+            "seconds_after_first": 0,
+            "what": "malloc was refused 64.0 MiB",
+        }
+        ranks.append(
+            {
+                **{"rank": rank, "local_rank": rank, "host": "box", "pid": 100 + rank},
+                **{"program": "python3", "trigger": "killed", "verdict": "killed_externally"},
+                **{"summary": None, "outcome": "signal 15", "shift_seconds": 0},
+                **{"ended_after_rank": None if rank == 1 else 1, "further_processes": 0},
+                **{"start_timestamp": 1, "end_timestamp": 2, "bundle": f"ranks/{rank}"},
+                **{"live_bytes": (rank + 1) * MIB, "peak_bytes": (rank + 1) * MIB},
+                "trouble": trouble if rank == 1 else None,
+            }
+        )
+    made.json["processes"] = None
+    made.json["job"] = {
+        **{"schema_version": 1, "job_id": "7", "world_size": 4, "ranks_are": "recorded"},
+        "clock": {"aligned_by": "mark", "mark": "step 0", "hosts": 2},
+        "first": {"rank": 1, "kind": "ended", "timestamp": 1.5, "why": "malloc was refused"},
+        **{"missing": [3], "left_out": [], "ranks": ranks},
+    }
+    schemas.check("report", made.described())
+    page = show(made)
+    card = page.locator("#ranks").text_content()
+    assert "3 ranks of 4 of 7" in card and "1 (first)" in card
+    assert "ended after rank 1: signal 15" in card and "Nothing is here of rank 3." in card
+    assert "the mark “step 0” of each rank is one moment" in card
+
+    change(page, view="flame")
+    assert total_mib(page) == 6
+    change(page, view="overview")
+    page.locator("#ranks button").nth(2).click()
+    settled(page)
+    assert total_mib(page) == 3
+    assert choice(page, "Rank").input_value() == "2"

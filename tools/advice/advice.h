@@ -62,4 +62,7 @@ AdviceFacts advice_facts(const Source& source);
 // Of the rules that fire, in their order.
 std::vector<Hint> advice_of(const AdviceFacts& facts);
 
+// Of a recording; of a job for the rank that was first in trouble, whose limit and request it was.
+std::vector<Hint> advice_for(const Source& source);
+
 }  // namespace oomrec::tools

@@ -3,8 +3,11 @@
 
 #include "tools/advice/advice.h"
 #include "tools/analysis/statistics.h"
+#include "tools/error.h"
+#include "tools/leaks/detect.h"
 #include "tools/print/happened.h"
 #include "tools/print/stack.h"
+#include "tools/ranks/merged.h"
 
 namespace oomrec::tools {
 namespace {
@@ -126,6 +129,18 @@ AdviceFacts advice_facts(const Source& source, const Leaks& leaks) {
   facts.threads = threads_of(recording);
   facts.is_python = recording.header().python.version_hex != 0;
   return facts;
+}
+
+std::vector<Hint> advice_for(const Source& source) {
+  if (!source.is_job()) return advice_of(advice_facts(source));
+  const auto first = number_of(member(source.ranks, "first"), "rank");
+  if (!first) return {};
+  try {
+    const auto bundle = bundle_of_rank(source, static_cast<std::uint32_t>(*first));
+    return advice_of(advice_facts(open_source(bundle, source.cache)));
+  } catch (const Error&) {
+    return {};  // its bundle is gone, or damaged since
+  }
 }
 
 }  // namespace oomrec::tools

@@ -84,6 +84,26 @@ Watched with_word_of_parent(Watched watched, const Header& child,
   return watched;
 }
 
+bool other_rank_was_short(const Header& rank, const std::vector<fs::path>& directories) {
+  if (rank.rank.known == 0) return false;
+  bool was_short = false;
+  for_each_recording(directories, [&](const fs::path&, const Header& other) {
+    const bool beside = other.rank.known != 0 && other.rank.rank != rank.rank.rank &&
+                        other.parent_pid == rank.parent_pid &&
+                        bundle::counts_pids_alike(other, rank);
+    was_short |= beside && other.failures_total != 0;
+    if (!is_parent(other, rank)) return;
+    const EndedChild* const own = end_of(rank, other);
+    for (const EndedChild& ended : other.ended) {
+      const bool killed = ended.time_ns != 0 && WIFSIGNALED(ended.wait_status) &&
+                          WTERMSIG(ended.wait_status) != SIGTERM;
+      was_short |= killed && ended.pid != rank.pid && ended.time_ns > rank.start_monotonic_ns &&
+                   (own == nullptr || ended.time_ns <= own->time_ns);
+    }
+  });
+  return was_short;
+}
+
 bool was_dismissed(const Recording& worker, const std::vector<fs::path>& directories) {
   bool dismissed = false;
   for_each_word(worker.header(), directories,

@@ -30,4 +30,9 @@ Watched with_word_of_parent(Watched watched, const session::Header& child,
 // pool ends.
 bool was_dismissed(const Recording& worker, const std::vector<std::filesystem::path>& directories);
 
+// Whether it is a rank, and another one that the same launcher began was short of memory: it was
+// refused some, or ended before by a signal that may come of that.
+bool other_rank_was_short(const session::Header& rank,
+                          const std::vector<std::filesystem::path>& directories);
+
 }  // namespace oomrec::tools

@@ -22,6 +22,7 @@ struct ReadOptions {
   std::string debug_directories;
   std::string source_directory;
   bool no_cache = false;
+  std::string rank;  // of a job's; empty: all
 
   void add_to(Arguments& arguments, const std::string& what = kReadable);
 
@@ -30,5 +31,9 @@ struct ReadOptions {
   Source open() const { return open(bundle); }
   Source open(const std::string& named) const;
 };
+
+// Throws Error where the source is a job's, whose recording has no single blocks and events. `what`
+// needs them: "fragmentation".
+void refuse_job(const Source& source, const std::string& what);
 
 }  // namespace oomrec::tools

@@ -220,8 +220,9 @@ Recovered recover(const Session& orphan, const fs::path& only_into, const Watche
   const bool refused = last_refusal(recording.view(), index, failure);
   const bool told = refused && is_told(failure);
   const std::vector<fs::path> places{orphan.path.parent_path(), directory};
-  const Ending ending =
-      ending_of(recording.view(), with_word_of_parent(watched, recording.header(), places));
+  Watched seen = with_word_of_parent(watched, recording.header(), places);
+  seen.dismissed = other_rank_was_short(recording.header(), places);
+  const Ending ending = ending_of(recording.view(), seen);
   const bool related = refused && (state_of(recording.view()) != State::running ||
                                    follows(recording.view(), ending, failure.last_ns));
 
@@ -249,9 +250,12 @@ Recovered recover(const Session& orphan, const fs::path& only_into, const Watche
   const bool untold = lost || (refused && !told) || (crash_is_due(recording.view()) && !crash_told);
   const auto worker = fatal_worker(recording, ending, orphan.path.parent_path(), directory);
   const bool by_memory = bundle::is_death_by_memory(ending.verdict);
+  // What became of the others is part of the story of the rank that ran out.
+  const bool of_lost_job = seen.dismissed && ending.outcome != OutcomeKind::recovered;
   const bool worth_telling =
-      worker || (ending.killed && (by_memory || (recording.held_bytes() >= kWorthKeepingBytes &&
-                                                 !was_dismissed(recording, places))));
+      worker || of_lost_job ||
+      (ending.killed && (by_memory || (recording.held_bytes() >= kWorthKeepingBytes &&
+                                       !was_dismissed(recording, places))));
   if (untold || (worth_telling && !is_told_already)) {
     const Trigger trigger = lost && !crash_is_due(recording.view()) ? trigger_of(failure)
                                                                     : trigger_of(recording.view());

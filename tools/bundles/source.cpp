@@ -13,6 +13,7 @@
 #include "tools/bundles/snapshot_source.h"
 #include "tools/error.h"
 #include "tools/live/processes.h"
+#include "tools/ranks/merged.h"
 #include "tools/text.h"
 
 namespace oomrec::tools {
@@ -89,6 +90,8 @@ Source open_source(const std::string& argument, std::shared_ptr<const CacheDirec
     source.bundle = fs::absolute(path).lexically_normal();
     if (!source.bundle.has_filename()) source.bundle = source.bundle.parent_path();
     file = source.bundle / kRecordingName;
+    if (!fs::exists(file, error) && holds_ranks(path))
+      return merged_source(job_of({path.string()}, {}, cache), source.bundle);
     if (!fs::exists(file, error)) {
       throw Error{Exit::bad_input,
                   fmt::format("{} holds no {}", printable(path.string()), kRecordingName),
@@ -96,6 +99,7 @@ Source open_source(const std::string& argument, std::shared_ptr<const CacheDirec
     }
     source.manifest = read_json(source.bundle / "manifest.json");
     source.metadata = read_json(source.bundle / "metadata.json");
+    read_merged(source);
   }
   if (is_snapshot(file)) return open_snapshot(file);
   source.recording = std::make_unique<Recording>(file);
@@ -123,6 +127,7 @@ Trigger Source::trigger() const {
 }
 
 std::string Source::outcome() const {
+  if (is_job()) return text_of(metadata, "outcome").value_or("unknown");
   if (const auto word = text_of(metadata, "outcome"))
     return outcome_now(*word, recording->header(), bundle, manifest);
   if (!imported.empty()) return std::string{name_of(OutcomeKind::unknown)};
@@ -145,6 +150,7 @@ std::uint64_t Source::repeats() const {
 }
 
 bundle::Verdict Source::verdict() const {
+  if (is_job()) return merged_verdict(metadata);
   const session::Death* const death = ending && ending->killed ? &ending->death : nullptr;
   return bundle::verdict_of(recording->view(), trigger(), failure(), reason(), outcome(), death);
 }

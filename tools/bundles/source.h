@@ -23,9 +23,11 @@ struct Source {
   std::unique_ptr<SourceLines> lines;  // nullptr: open_source() alone reads no program's files
   std::optional<Ending> ending;        // of a dead process whose recording is in no bundle
   std::shared_ptr<const CacheDirectory> cache;  // as given to open_source()
+  Json ranks;            // of a job that was made one: ranks.json of its bundle; else null
   std::string imported;  // what else it was made of: "PyTorch's memory snapshot"; empty: nothing
 
-  bool is_live() const;  // a running process's recording
+  bool is_live() const;                             // a running process's recording
+  bool is_job() const { return !ranks.is_null(); }  // of many ranks (tools/ranks/merged.h)
 
   // From the metadata, or by the recording where there is none.
   Trigger trigger() const;
@@ -37,8 +39,9 @@ struct Source {
 };
 
 // `argument`: a bundle's directory, a recording, the number of a running process that is recorded,
-// a memory snapshot of PyTorch, or empty: the newest bundle of the dump directory, after recordings
-// of dead processes there were made bundles. `cache`: see Places. Throws Error.
+// a memory snapshot of PyTorch, a directory with bundles of a job's ranks, or empty: the newest
+// bundle of the dump directory, after recordings of dead processes there were made bundles.
+// `cache`: see Places. Throws Error.
 Source open_source(const std::string& argument,
                    std::shared_ptr<const CacheDirectory> cache = nullptr);
 

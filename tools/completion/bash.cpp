@@ -84,8 +84,11 @@ std::string action(Values values, const std::vector<std::string>& words) {
   return ":";
 }
 
-std::string row(const std::string& pattern, const std::string& what) {
-  return fmt::format("      {}) {} ;;\n", quoted(pattern), what);
+// `beginning`: where it is not empty, whatever begins so fits as well.
+std::string row(const std::string& pattern, const std::string& what,
+                const std::string& beginning = "") {
+  const std::string also = beginning.empty() ? "" : fmt::format(" | {}*", quoted(beginning));
+  return fmt::format("      {}{}) {} ;;\n", quoted(pattern), also, what);
 }
 
 }  // namespace
@@ -105,8 +108,10 @@ std::string bash_script(const CompletedCommands& commands) {
     tables += fmt::format("    {}) options={} valued={} program={} ;;\n", name, quoted(options),
                           quoted(valued), table.rest ? "1" : "");
     for (std::size_t i = 0; i < table.positionals.size(); ++i)
-      positionals += row(fmt::format("{} {}", name, i),
-                         action(values_of_positional(table, i), table.positionals[i].words));
+      positionals +=
+          row(fmt::format("{} {}", name, i),
+              action(values_of_positional(table, i), table.positionals[i].words),
+              table.repeated && i + 1 == table.positionals.size() ? fmt::format("{} ", name) : "");
   }
   return fmt::format(
       R"({}

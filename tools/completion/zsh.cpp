@@ -65,7 +65,10 @@ std::string option_specification(const ArgumentRow& option) {
 std::string positional_specification(const ArgumentTable& table, std::size_t number) {
   const ArgumentRow& row = table.positionals[number];
   const Values values = values_of_positional(table, number);
-  const std::string where = values == Values::program ? "*::" : fmt::format("{}:", number + 1);
+  const bool again = table.repeated && number + 1 == table.positionals.size();
+  const std::string where = values == Values::program ? "*::"
+                            : again                   ? "*:"
+                                                      : fmt::format("{}:", number + 1);
   return specification(fmt::format("{}{}:{}", where, escaped(row.name), action(values, row.words)));
 }
 

@@ -172,6 +172,7 @@ Death death_of(const session::View& view, const Watched& watched) {
     death.pressure_full = watched.pressure.full;
   }
   if (death.sender_pid == 0) death.sender_pid = view.header().crash.sender_pid;
+  if (watched.dismissed) death.flags |= session::kDeathDismissed;
   if (this_boot) {
     read_cgroup(death, view, watched);
     read_machine(death, view, watched);

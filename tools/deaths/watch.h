@@ -24,11 +24,12 @@ struct Watched {
   std::optional<std::uint64_t> kills_before;         // in it, at the start
   std::optional<std::uint64_t> parent_kills_before;  // in its parent and below
   std::optional<std::uint64_t> system_kills_before;
-  bool at_once = false;  // the counter rose within 1 s of the death
-  bool alone = false;    // nobody but it and us was in the cgroup whenever we looked, and the
-                         // counter had not risen while it ran on
-  bool others = false;   // somebody else's death was seen then
-  Pressure pressure;     // when the death was noticed
+  bool at_once = false;    // the counter rose within 1 s of the death
+  bool alone = false;      // nobody but it and us was in the cgroup whenever we looked, and the
+                           // counter had not risen while it ran on
+  bool others = false;     // somebody else's death was seen then
+  Pressure pressure;       // when the death was noticed
+  bool dismissed = false;  // its launcher ended it, after another rank had run out of memory
 };
 
 // Twice a second a look, and one when the program has ended: some 50 µs each.

@@ -1,11 +1,12 @@
 #include "tools/leaks/processes.h"
 
 #include <algorithm>
-#include <array>
 #include <filesystem>
 
 #include "tools/bundles/other_processes.h"
 #include "tools/print/company.h"
+#include "tools/ranks/identity.h"
+#include "tools/ranks/merged.h"
 #include "tools/text.h"
 
 namespace oomrec::tools {
@@ -13,15 +14,10 @@ namespace {
 
 namespace fs = std::filesystem;
 
-std::string rank_in(const fs::path& bundle) {
-  constexpr std::array<std::string_view, 3> kVariables = {"RANK", "OMPI_COMM_WORLD_RANK",
-                                                          "SLURM_PROCID"};
-  if (bundle.empty()) return {};
-  const Json environment = read_json(bundle / "environment.json");
-  for (const std::string_view name : kVariables)
-    if (const auto rank = text_of(member(environment, "environment"), name))
-      return printable(*rank);
-  return {};
+std::string rank_text(const Source& source) {
+  if (source.is_job()) return "all";
+  const auto who = rank_of(source);
+  return who ? std::to_string(who->rank) : std::string{};
 }
 
 std::string program_of(const Recording& recording) {
@@ -31,21 +27,25 @@ std::string program_of(const Recording& recording) {
 
 ProcessLeaks row_of(const Source& source, Leaks leaks) {
   const auto pid = static_cast<std::uint64_t>(std::max(0, source.recording->header().pid));
-  return {pid, rank_in(source.bundle), program_of(*source.recording),
-          source.bundle.filename().string(), std::move(leaks)};
+  return {pid, rank_text(source), program_of(*source.recording), source.bundle.filename().string(),
+          std::move(leaks)};
 }
 
 }  // namespace
 
 std::vector<ProcessLeaks> process_leaks(const Source& source, const Leaks& own) {
   std::vector<ProcessLeaks> rows{row_of(source, own)};
-  if (source.bundle.empty()) return rows;
-  const Json company = company_of(source);
-  for_each_other_process(
-      source, member(company, "processes"), [&](std::size_t, const Source& other) {
-        Stacks stacks{*other.recording, *other.places};
-        rows.push_back(row_of(other, leaks_of(*other.recording, stacks, *other.places)));
-      });
+  const auto add = [&](const Source& other) {
+    Stacks stacks{*other.recording, *other.places};
+    rows.push_back(row_of(other, leaks_of(*other.recording, stacks, *other.places)));
+  };
+  if (source.is_job()) {
+    for_each_rank(source, [&](const Json&, const Source& rank) { add(rank); });
+  } else if (!source.bundle.empty()) {
+    const Json company = company_of(source);
+    for_each_other_process(source, member(company, "processes"),
+                           [&](std::size_t, const Source& other) { add(other); });
+  }
   std::stable_sort(rows.begin() + 1, rows.end(), [](const ProcessLeaks& a, const ProcessLeaks& b) {
     return a.leaks.bytes() > b.leaks.bytes();
   });

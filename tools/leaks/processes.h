@@ -12,14 +12,14 @@ namespace oomrec::tools {
 
 struct ProcessLeaks {
   std::uint64_t pid = 0;
-  std::string rank;     // in the job, as its environment names it; empty: it does not
+  std::string rank;     // in its job, "all" of a merged one; empty: it is of none
   std::string program;  // printable
   std::string bundle;   // name of its bundle; empty: a recording without one
   Leaks leaks;
 };
 
 // The source's own first, with `own`, what was found in it; then of the others the recordings that
-// are in bundles beside this one, the one that leaks most first.
+// are in bundles beside this one, or of a job its ranks', the one that leaks most first.
 std::vector<ProcessLeaks> process_leaks(const Source& source, const Leaks& own);
 
 }  // namespace oomrec::tools

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "tools/analysis/recording.h"
+#include "tools/symbolize/stored_symbols.h"
 
 namespace oomrec::tools {
 
@@ -19,6 +20,9 @@ struct LiveProcess {
   pid_t pid = 0;  // as it is known here, which may be in another pid namespace than its own
   std::uint64_t start_ticks = 0;
   std::shared_ptr<Recording> recording;  // mapped: its figures are those of now
+  // Of a bundle, which is looked at like a process that has ended: how it ended, and its names.
+  std::string ended = {};
+  StoredSymbols names = {};
 
   std::string title() const;  // its command line, printable
 };

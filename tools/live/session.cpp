@@ -18,9 +18,10 @@ constexpr std::size_t kMostMoments = 4096;  // from then on the older half is th
 
 LiveSession::LiveSession(LiveProcess process, std::shared_ptr<const CacheDirectory> cache)
     : process_(std::move(process)),
-      places_(*process_.recording, StoredSymbols{}, std::move(cache)),
+      places_(*process_.recording, process_.names, std::move(cache)),
       stacks_(*process_.recording, places_),
-      timeline_(timeline_of(*process_.recording)) {
+      timeline_(timeline_of(*process_.recording)),
+      ended_(!process_.ended.empty()) {
   look();
 }
 
@@ -62,6 +63,7 @@ bool LiveSession::replaced() const {
 }
 
 std::string LiveSession::ending() const {
+  if (!process_.ended.empty()) return process_.ended;
   if (replaced()) return "became another program (exec)";
   const Ending ending = ending_of(recording().view(), {});
   switch (ending.outcome) {

@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "tools/print/drivers.h"
+#include "tools/print/ranks.h"
 #include "tools/text.h"
 
 namespace oomrec::tools {
@@ -48,6 +49,7 @@ std::string created_at(const Source& source) {
 
 std::vector<std::pair<std::string, std::string>> process_facts(const Source& source) {
   const Recording& recording = *source.recording;
+  if (source.is_job()) return job_facts(source);
   const std::string python = python_version(recording.header());
   std::vector<std::pair<std::string, std::string>> facts = {
       {source.bundle.empty() ? "recording" : "bundle",

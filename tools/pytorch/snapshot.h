@@ -9,7 +9,7 @@
 
 #include <string_view>
 
-#include "tools/pytorch/image.h"
+#include "tools/analysis/image.h"
 #include "tools/symbolize/module_symbols.h"
 
 namespace oomrec::tools {

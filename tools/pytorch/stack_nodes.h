@@ -10,7 +10,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "tools/pytorch/image.h"
+#include "tools/analysis/image.h"
 #include "tools/pytorch/pickle_reader.h"
 #include "tools/symbolize/module_symbols.h"
 

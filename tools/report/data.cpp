@@ -25,8 +25,10 @@ std::uint16_t own_number(const Json& processes) {
 
 Json advice_json(const Source& source, const Leaks& leaks, const ReportRows& rows) {
   Json list = Json::array();
-  for (const Hint& hint : advice_of(advice_facts(source, leaks))) {
-    const auto row = hint.holder ? rows.row_of(*hint.holder) : std::nullopt;
+  // A job's advice is about one rank's recording, whose holders are no rows here.
+  const bool job = source.is_job();
+  for (const Hint& hint : job ? advice_for(source) : advice_of(advice_facts(source, leaks))) {
+    const auto row = hint.holder && !job ? rows.row_of(*hint.holder) : std::nullopt;
     list.push_back(
         {{"rule", hint.rule}, {"text", hint.text}, {"row", row ? Json(*row) : Json(nullptr)}});
   }
@@ -55,9 +57,12 @@ std::string program_name(const Recording& recording) {
   return program.empty() ? "program" : printable(program);
 }
 
-std::string report_title(const Recording& recording) {
-  return fmt::format("{} (pid {})", clip(program_name(recording), kColumns),
-                     recording.header().pid);
+std::string report_title(const Source& source) {
+  const std::string program = clip(program_name(*source.recording), kColumns);
+  if (source.is_job())
+    return fmt::format("{} ({})", program,
+                       plural(member(source.ranks, "ranks").size(), "rank", "ranks"));
+  return fmt::format("{} (pid {})", program, source.recording->header().pid);
 }
 
 ReportData report_data(const Source& source) {
@@ -65,8 +70,9 @@ ReportData report_data(const Source& source) {
   Container container;
   StackTrie trie;
   NamedStacks stacks{*source.recording, *source.places, trie};
-  ReportRows rows{*source.recording, stacks, own_number(json["processes"])};
+  ReportRows rows{*source.recording, stacks, own_number(json["processes"]), source.ranks};
   add_over_time(*source.recording, stacks, rows, container, json);
+  add_ranks_over_time(source, container);
   trie.add_places(*source.places, source.lines.get());
   add_other_processes(source, json["processes"], trie, rows);
   rows.add_to(container);
@@ -75,7 +81,9 @@ ReportData report_data(const Source& source) {
   json["advice"] = advice_json(source, leaks.leaks(), rows);
   constexpr std::size_t kMostLeaks = 100;
   json["leaks"] = leaks.json(kMostLeaks);
-  json["fragmentation"] = fragmentation_json(fragmentation_of(source), source);
+  // Of one process alone: a job's recording has no single blocks.
+  json["fragmentation"] =
+      source.is_job() ? Json(nullptr) : fragmentation_json(fragmentation_of(source), source);
   json["groups"] = trie.groups();
   json["labels"] = trie.labels();
   json["strings"] = trie.texts();

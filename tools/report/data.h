@@ -17,8 +17,8 @@ struct ReportData {
 // Cost: 100,000 stacks whose symbols are cached, about a second.
 ReportData report_data(const Source& source);
 
-// "train.py (pid 4711)".
-std::string report_title(const Recording& recording);
+// "train.py (pid 4711)", "train.py (4 ranks)".
+std::string report_title(const Source& source);
 
 // The name of the recorded program: of its script, where an interpreter runs one.
 std::string program_name(const Recording& recording);

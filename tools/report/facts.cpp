@@ -24,7 +24,7 @@ Json meta_json(const Source& source) {
   const Recording& recording = *source.recording;
   const session::Header& header = recording.header();
   Json meta = process_json(source);
-  meta["title"] = report_title(recording);
+  meta["title"] = report_title(source);
   meta["program"] = program_name(recording);
   meta["arguments"] = meta["argv"];
   meta.erase("argv");
@@ -113,6 +113,7 @@ Json report_facts(const Source& source) {
       {"modules", modules_member(*source.recording)},
       {"environment", environment},
       {"notes", notes_of(source)},
+      {"job", source.ranks},
   };
 }
 

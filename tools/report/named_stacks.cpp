@@ -73,6 +73,9 @@ NamedStack NamedStacks::inside(NamedStack outer, std::uint64_t frame) {
         outer.label =
             trie_.label(outer.label == 0 ? text : trie_.labels()[outer.label] + " / " + text);
         return outer;
+      case SpecialFrame::rank:
+        outer.rank = session::argument_of(frame) + 1;
+        return outer;
       default:
         break;
     }

@@ -1,8 +1,8 @@
-// Stacks as a report has them: a trie of places, and apart from it the group of threads and the
-// program's own label that each belongs to.
+// Stacks as a report has them: a trie of places, and apart from it the rank, the group of threads
+// and the program's own label that each belongs to.
 //
-// In a recording both are the outermost nodes of a stack, so that they cost nothing per event; in a
-// report they are what to choose by, and stacks that differ in them alone are one in a picture.
+// In a recording these are the outermost nodes of a stack, so that they cost nothing per event; in
+// a report they are what to choose by, and stacks that differ in them alone are one in a picture.
 #pragma once
 
 #include <cstdint>
@@ -23,6 +23,7 @@ struct NamedStack {
   std::uint32_t node = 0;   // of the trie; 0: the empty stack
   std::uint16_t group = 0;  // 0: not known
   std::uint16_t label = 0;  // labels inside of labels: "epoch 3 / step 12"; 0: none
+  std::uint32_t rank = 0;   // 1 + the rank, in a recording of many; 0: none
 };
 
 // Of all recordings of a report.

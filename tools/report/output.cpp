@@ -19,7 +19,7 @@ bool is_set(const char* variable) {
 
 }  // namespace
 
-std::filesystem::path report_file(const std::string& program, int pid) {
+std::filesystem::path report_file(const std::string& program, const std::string& which) {
   std::string name = program.substr(0, kLongestName);
   for (char& byte : name) {
     const auto is_in = [byte](char first, char last) { return first <= byte && byte <= last; };
@@ -27,7 +27,7 @@ std::filesystem::path report_file(const std::string& program, int pid) {
                        byte == '-' || byte == '_';
     if (!plain) byte = '_';
   }
-  return fmt::format("oomrec-report-{}-{}.html", name, pid);
+  return fmt::format("oomrec-report-{}-{}.html", name, which);
 }
 
 bool open_in_browser(const std::filesystem::path& file) {

@@ -2,11 +2,13 @@
 
 #include <fmt/format.h>
 
+#include <cmath>
 #include <map>
 
 #include "tools/analysis/checkpoints.h"
 #include "tools/analysis/devices.h"
 #include "tools/analysis/timeline.h"
+#include "tools/ranks/merged.h"
 #include "tools/text.h"
 
 namespace oomrec::tools {
@@ -124,7 +126,47 @@ Json marks_json(const Recording& recording, const Timeline& timeline) {
   return marks;
 }
 
+// Held at the last of `moments` not after each of `times`; 0 before the first.
+std::vector<double> held_at(const std::vector<Moment>& moments, const Recording& recording,
+                            std::int64_t shift_ns, const std::vector<std::uint64_t>& times) {
+  std::vector<double> values;
+  values.reserve(times.size());
+  std::size_t next = 0;
+  double held = 0;
+  for (const std::uint64_t time : times) {
+    while (next < moments.size() &&
+           recording.realtime_of(moments[next].time_ns) + static_cast<std::uint64_t>(shift_ns) <=
+               time) {
+      std::uint64_t sum = 0;
+      for (const Space space : spaces_that_add_up())
+        sum += moments[next].live_bytes[static_cast<std::size_t>(space)];
+      held = static_cast<double>(sum);
+      ++next;
+    }
+    values.push_back(held);
+  }
+  return values;
+}
+
 }  // namespace
+
+void add_ranks_over_time(const Source& source, Container& container) {
+  constexpr std::size_t kMostRanks = 64;
+  if (!source.is_job()) return;
+  std::vector<std::uint64_t> times;
+  for (const Moment& moment : timeline_of(*source.recording).moments)
+    times.push_back(source.recording->realtime_of(moment.time_ns));
+  std::size_t rank = 0;
+  for_each_rank(source, [&](const Json& row, const Source& own) {
+    if (rank >= kMostRanks) return;
+    const Json& shift = member(row, "shift_seconds");
+    const double shift_ns = shift.is_number() ? shift.get<double>() * 1e9 : 0;
+    container.add(fmt::format("t_rank_{}", number_of(row, "rank").value_or(0)),
+                  held_at(timeline_of(*own.recording).moments, *own.recording,
+                          std::llround(shift_ns), times));
+    ++rank;
+  });
+}
 
 void add_over_time(const Recording& recording, NamedStacks& stacks, const ReportRows& rows,
                    Container& container, Json& json) {

@@ -2,6 +2,7 @@
 // happened when.
 #pragma once
 
+#include "tools/bundles/source.h"
 #include "tools/json.h"
 #include "tools/report/container.h"
 #include "tools/report/rows.h"
@@ -11,5 +12,8 @@ namespace oomrec::tools {
 // Adds the arrays of both, and to `json` the members limits, marks and refusals.
 void add_over_time(const Recording& recording, NamedStacks& stacks, const ReportRows& rows,
                    Container& container, Json& json);
+
+// Of a job, what each rank held at each moment of the whole: "t_rank_3" is that of rank 3.
+void add_ranks_over_time(const Source& source, Container& container);
 
 }  // namespace oomrec::tools

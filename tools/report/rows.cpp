@@ -114,8 +114,14 @@ double age_ms(const HolderFigures& figures, std::uint64_t end_ns) {
 
 }  // namespace
 
-ReportRows::ReportRows(const Recording& recording, NamedStacks& stacks, std::uint16_t process)
+ReportRows::ReportRows(const Recording& recording, NamedStacks& stacks, std::uint16_t process,
+                       const Json& job)
     : devices_(labels_of(recording)) {
+  if (const Json& ranks = member(job, "ranks"); ranks.is_array()) {
+    for (std::uint16_t place = 0; place < std::min<std::size_t>(ranks.size(), 0xffff); ++place)
+      if (const auto rank = number_of(ranks[place], "rank"))
+        places_.emplace(static_cast<std::uint32_t>(*rank), place);
+  }
   add(recording, stacks, process, row_of_);
 }
 
@@ -123,6 +129,11 @@ void ReportRows::add_process(const Recording& recording, NamedStacks& stacks,
                              std::uint16_t process) {
   std::vector<std::uint32_t> row_of;
   add(recording, stacks, process, row_of);
+}
+
+std::uint16_t ReportRows::process_of(const NamedStack& stack, std::uint16_t otherwise) const {
+  const auto place = stack.rank == 0 ? places_.end() : places_.find(stack.rank - 1);
+  return place == places_.end() ? otherwise : place->second;
 }
 
 void ReportRows::add(const Recording& recording, NamedStacks& stacks, std::uint16_t process,
@@ -146,8 +157,8 @@ void ReportRows::add(const Recording& recording, NamedStacks& stacks, std::uint1
   for (const HolderFigures& holder : holders) {
     progress.step();
     if (holder.total_count == 0 && holder.live_count == 0) continue;
-    on_devices.for_each({stacks.of_node(holder.node), holder.space, 0, process, -1, holder},
-                        add_row);
+    const NamedStack stack = stacks.of_node(holder.node);
+    on_devices.for_each({stack, holder.space, 0, process_of(stack, process), -1, holder}, add_row);
   }
   const std::uint64_t end_ns = recording.end_ns();
   for (std::size_t i = first; i < rows_.size(); ++i)

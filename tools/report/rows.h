@@ -4,9 +4,11 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "tools/analysis/recording.h"
+#include "tools/json.h"
 #include "tools/report/container.h"
 #include "tools/report/named_stacks.h"
 
@@ -23,8 +25,10 @@ struct ReportRow {
 
 class ReportRows {
  public:
-  // `recording`: the report's own. `process`: its number among the report's processes.
-  ReportRows(const Recording& recording, NamedStacks& stacks, std::uint16_t process);
+  // `recording`: the report's own. `process`: its number among the report's processes. `job`: where
+  // it is of many ranks (ranks.json); a row's process is then its rank's place there.
+  ReportRows(const Recording& recording, NamedStacks& stacks, std::uint16_t process,
+             const Json& job);
 
   // Those of another process; devices are the own recording's, by their names.
   void add_process(const Recording& recording, NamedStacks& stacks, std::uint16_t process);
@@ -40,7 +44,10 @@ class ReportRows {
   void add(const Recording& recording, NamedStacks& stacks, std::uint16_t process,
            std::vector<std::uint32_t>& row_of);
 
-  std::vector<std::string> devices_;  // labels
+  std::uint16_t process_of(const NamedStack& stack, std::uint16_t otherwise) const;
+
+  std::unordered_map<std::uint32_t, std::uint16_t> places_;  // of ranks in the job
+  std::vector<std::string> devices_;                         // labels
   std::vector<ReportRow> rows_;
   std::vector<std::uint32_t> row_of_;  // by holder: 1 + its row; 0: none
 };

@@ -149,6 +149,9 @@ const std::vector<PlaceId>& Places::of_frame(std::uint64_t frame) {
           ids.push_back(
               intern(note("[" + recording_.text(static_cast<session::StringId>(frame)) + "]")));
           break;
+        case SpecialFrame::rank:
+          ids.push_back(intern(note(fmt::format("[rank {}]", session::argument_of(frame)))));
+          break;
         default:
           break;
       }

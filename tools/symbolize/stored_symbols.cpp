@@ -2,8 +2,6 @@
 
 #include <fmt/format.h>
 
-#include "tools/json.h"
-
 namespace oomrec::tools {
 namespace {
 
@@ -13,9 +11,10 @@ std::string key_of(const std::string& build_id, std::uint64_t offset) {
 
 }  // namespace
 
-StoredSymbols StoredSymbols::load(const std::filesystem::path& file) {
+StoredSymbols StoredSymbols::load(const std::filesystem::path& file) { return of(read_json(file)); }
+
+StoredSymbols StoredSymbols::of(const Json& root) {
   StoredSymbols stored;
-  const Json root = read_json(file);
   const Json& symbols = member(root, "symbols");
   if (!symbols.is_array()) return stored;
   for (const Json& symbol : symbols) {

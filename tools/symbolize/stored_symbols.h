@@ -6,6 +6,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "tools/json.h"
 #include "tools/symbolize/module_symbols.h"
 
 namespace oomrec::tools {
@@ -14,6 +15,7 @@ class StoredSymbols {
  public:
   // Empty when there is no such file; what is not understood in it is passed over.
   static StoredSymbols load(const std::filesystem::path& file);
+  static StoredSymbols of(const Json& root);  // of what stands in such a file
 
   void add(const std::string& build_id, std::uint64_t offset, Location location);
 

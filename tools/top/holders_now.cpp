@@ -11,21 +11,31 @@ using session::TableId;
 constexpr double kSmoothedOver_s = 4;
 constexpr std::size_t kMostGroups = 255;  // of a recording; a forged one has no more here
 
+// What the outermost frame of a stack says of it; empty: nothing.
+std::string name_of_group(const Recording& recording, std::uint64_t frame) {
+  if (session::kind_of(frame) != session::FrameKind::special) return {};
+  const std::uint32_t argument = session::argument_of(frame);
+  switch (session::special_of(frame)) {
+    case session::SpecialFrame::thread_group:
+      return recording.text(argument);
+    case session::SpecialFrame::rank:
+      return "rank " + std::to_string(argument);
+    default:
+      return {};
+  }
+}
+
 }  // namespace
 
 std::uint16_t HoldersNow::group_of(const Recording& recording, std::uint32_t node) {
   std::uint64_t outermost = 0;
   recording.view().walk(node, [&](std::uint64_t frame) { outermost = frame; });
-  if (session::kind_of(outermost) != session::FrameKind::special ||
-      session::special_of(outermost) != session::SpecialFrame::thread_group) {
-    return 0;
-  }
-  const session::StringId name = session::argument_of(outermost);
-  const auto [at, is_new] = group_ids_.try_emplace(name, std::uint16_t{0});
-  if (is_new && name != 0 && groups_.size() <= kMostGroups) {
-    at->second = static_cast<std::uint16_t>(groups_.size());
-    groups_.push_back(recording.text(name));
-  }
+  const auto [at, is_new] = group_ids_.try_emplace(outermost, std::uint16_t{0});
+  if (!is_new || groups_.size() > kMostGroups) return at->second;
+  const std::string name = name_of_group(recording, outermost);
+  if (name.empty()) return 0;
+  at->second = static_cast<std::uint16_t>(groups_.size());
+  groups_.push_back(name);
   return at->second;
 }
 

@@ -12,7 +12,7 @@ namespace oomrec::tools {
 
 struct HolderNow {
   std::uint32_t node = 0;   // 0: not to be read
-  std::uint16_t group = 0;  // of its thread: an index in groups()
+  std::uint16_t group = 0;  // of its thread, or its rank in a job's: an index in groups()
   Space space = Space::heap;
   std::uint64_t live_bytes = 0, live_count = 0;
   double growth = 0;  // bytes a second, over the last seconds
@@ -38,7 +38,7 @@ class HoldersNow {
   std::vector<HolderNow> rows_;
   std::vector<Held> held_;  // of this refresh
   std::vector<std::string> groups_{std::string{}};
-  std::unordered_map<session::StringId, std::uint16_t> group_ids_;
+  std::unordered_map<std::uint64_t, std::uint16_t> group_ids_;  // by outermost frame
   bool spaces_[kSpaceCount] = {};
   std::uint64_t first_ns_ = 0, before_ns_ = 0;
 };

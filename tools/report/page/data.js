@@ -25,8 +25,11 @@ report.unpack = (buffer) => {
   for (const name
            of ["advice", "devices", "processes", "modules", "notes", "limits", "marks", "refusals"])
     data[name] ??= [];
-  // The rows of this process are the recording's own, those of others are of their bundles.
-  data.own_process = Math.max(0, data.processes.findIndex(({relation}) => relation === "self"));
+  // Of a job the rows are its ranks'. Else those of this process are the recording's own, those of
+  // others are of their bundles.
+  if (data.job) data.processes = data.job.ranks;
+  data.own_process =
+      data.job ? -1 : Math.max(0, data.processes.findIndex(({relation}) => relation === "self"));
   data.places = data.place_function.length;
   data.nodes = data.node_parent.length;
   data.rows = data.row_node.length;

@@ -126,7 +126,7 @@ const main = {
     report.defaults.view = report.order.includes(view) ? view : "overview";
     const label = data.labels.indexOf(document.documentElement.dataset.label);
     if (label > 0) report.defaults.label = String(label);
-    if (report.filters(data).some(({name}) => name === "process"))
+    if (!data.job && report.filters(data).some(({name}) => name === "process"))
       report.defaults.process = String(data.own_process);
     report.state = report.stateOf(window.location.hash);
     report.views.overview.title = data.verdict ? "What killed it" : "Overview";

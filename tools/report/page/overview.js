@@ -11,7 +11,7 @@ report.topHolders = (data, most) => {
   for (let row = 0; row < data.rows; ++row) {
     const bytes = data.row_live_bytes[row];
     if (!data.spaces[data.row_space[row]]?.adds_up || bytes === 0 ||
-        data.row_process[row] !== data.own_process)
+        (!data.job && data.row_process[row] !== data.own_process))
       continue;
     sum += bytes;
     rows.push({row, bytes, count: data.row_live_count[row]});
@@ -129,6 +129,7 @@ const holdersCard = (data) => {
     const about = data.row_estimated[row] ? "about " : "";
     const where =
         [
+          data.job ? `rank ${data.job.ranks[data.row_process[row]]?.rank}` : null,
           data.spaces[data.row_space[row]].name,
           data.row_device[row] ? data.devices[data.row_device[row] - 1]?.device : null
         ].filter(Boolean)
@@ -250,7 +251,7 @@ report.views.overview = {
   draw(data, place) {
     const {element} = report;
     place.append(element(
-        "div", {class: "cards"}, verdictCard(data),
+        "div", {class: "cards"}, verdictCard(data), report.ranksCard(data),
         element("div", {class: "column"}, holdersCard(data), adviceCard(data), curveCard(data)),
         element(
             "div", {class: "column"}, limitCard(data), requestCard(data), crashCard(data),

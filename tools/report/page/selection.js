@@ -14,9 +14,8 @@ const filterChoices = (data, column, names) => {
 report.filters = (data) => {
   const processes = data.processes.map(
       (process) =>
-          `${process.name ?? process.program ?? ""} ${process.pid ?? ""}${
-              process.rank === null || process.rank === undefined ? "" : ` rank ${process.rank}`}`
-              .trim());
+          (data.job ? report.rankName(process) :
+                      `${process.program ?? ""} ${process.pid ?? ""}`.trim()));
   return [
     ["space", "Space", "row_space", data.spaces.map((space) => space.name), "all that add up"],
     [
@@ -25,7 +24,7 @@ report.filters = (data) => {
     ],
     ["group", "Threads", "row_group", data.groups, "all"],
     ["label", "Label", "row_label", data.labels, "all"],
-    ["process", "Process", "row_process", processes, "all"],
+    ["process", data.job ? "Rank" : "Process", "row_process", processes, "all"],
   ]
       .map(([name, label, column, names,
              all]) => ({name, label, all, choices: filterChoices(data, column, names)}))

@@ -86,6 +86,8 @@ report.views.timeline = {
     place.append(element("div", {class: "bar", id: "window-bar"}));
     add("Host memory", report.hostSeries(data), data.t_time,
         {limits: data.limits.filter((limit) => !limit.device), events});
+    const ranks = report.rankSeries(data);
+    if (ranks.length > 0) add("Memory of each rank", ranks, data.t_time, {events});
     data.devices.forEach((device, index) => {
       const series = deviceSeries(data, index);
       if (series.length > 0) {

@@ -1,5 +1,5 @@
-// A session in memory, table by table, made of what another program recorded: so that every command
-// reads it as one of ours.
+// A session in memory, made table by table: of what another program recorded, or of several
+// recordings, so that every command reads it as one.
 //
 // No process ever had it mapped; it counts as left by exit. Limits are those of the session file:
 // what does not fit is not added.

@@ -1,4 +1,4 @@
-#include "tools/pytorch/image.h"
+#include "tools/analysis/image.h"
 
 #include <algorithm>
 #include <bit>

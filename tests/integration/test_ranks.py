@@ -1,0 +1,236 @@
+"""Many ranks: what becomes of a job in which one runs out of memory, begun as users begin it."""
+
+import os
+import sys
+from pathlib import Path
+
+import pytest
+from schemas import check
+
+MIB = 1 << 20
+
+# Each rank holds 24 MiB and says so; then one asks for more than there is, and the others wait for it
+# where a collective operation would.
+TRAIN = """\
+import os, time
+rank = next(int(os.environ[name]) for name in ("RANK", "OMPI_COMM_WORLD_RANK", "SLURM_PROCID")
+            if name in os.environ)
+held = [bytearray(b"x") * (1 << 20) for _ in range(24)]
+open(f"ready{rank}", "w").close()
+until = time.monotonic() + 30
+while len([name for name in os.listdir() if name.startswith("ready")]) < RANKS:
+    assert time.monotonic() < until
+    time.sleep(0.01)
+if rank == RANKS - 2:
+    def grow():
+        return bytearray(1 << 40)
+    grow()
+time.sleep(60)
+"""
+
+
+def script(directory: Path, ranks: int) -> str:
+    path = directory / "train.py"
+    path.write_text(TRAIN.replace("RANKS", str(ranks)))
+    return str(path)
+
+
+def rows_of(oomrec, directory) -> dict[int, dict]:
+    """The job that `show` reads from a dump directory, checked, by rank."""
+    told = oomrec.json("show", directory)
+    check("show", told)
+    return {row["rank"]: row for row in told["job"]["ranks"]}
+
+
+def assert_one_ran_out(
+    oomrec, run, ranks: int, code="request_too_large", ended="signal 15"
+) -> dict:
+    """Of rank N-2, and the launcher ended the others for it: nothing is said of their memory."""
+    rows = rows_of(oomrec, run.dump_dir)
+    out = ranks - 2
+    assert sorted(rows) == list(range(ranks)), str(run)
+    assert rows[out]["verdict"] == code and rows[out]["trouble"]["kind"] == "ended"
+    told = oomrec.json("show", run.dump_dir)
+    assert told["job"]["first"]["rank"] == out and told["job"]["missing"] == []
+    assert told["verdict"]["code"] == code
+    assert told["verdict"]["summary"].startswith(f"rank {out} of {ranks} was first: ")
+    for rank, row in rows.items():
+        assert row["live_bytes"] > 24 * MIB
+        if rank != out:
+            assert row["verdict"] == "killed_externally", row
+            assert (row["outcome"], row["ended_after_rank"]) == (ended, out)
+            # Its own bundle says the same.
+            assert oomrec.json("show", row["bundle"])["verdict"]["code"] == "killed_externally"
+    return rows
+
+
+@pytest.mark.needs_module("torch")
+def test_torchrun_ends_the_others_when_one_rank_runs_out(oomrec, tmp_path):
+    """A real job with gloo on CPUs, under a limit that rank 2 alone reaches."""
+    (tmp_path / "train.py").write_text(
+        """\
+import os, time
+import torch
+import torch.distributed as dist
+dist.init_process_group("gloo")
+rank = dist.get_rank()
+held = torch.ones(30 << 18)  # 30 MiB
+dist.all_reduce(torch.ones(1))
+if rank == 2:
+    def grow():
+        return torch.ones(1 << 30)
+    grow()
+time.sleep(60)
+"""
+    )
+    run = oomrec(
+        *("run", "--limit", "1G", "--"),
+        *(sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "4"),
+        *("--master-port", str(20000 + os.getpid() % 20000), "train.py"),
+        env={"OMP_NUM_THREADS": "1"},
+        timeout=120,
+    )
+
+    assert run.exit_code == 1, str(run)
+    rows = assert_one_ran_out(oomrec, run, 4, "soft_limit")
+    assert [row["local_rank"] for _, row in sorted(rows.items())] == [0, 1, 2, 3]
+    page = oomrec("show", run.dump_dir).stdout
+    assert "ranks 0, 1 and 3 were ended after rank 2: by the launcher" in page
+    assert "train.py:10 grow" in page
+
+
+@pytest.mark.needs_program("mpirun")
+def test_mpirun_ends_the_others_when_one_rank_runs_out(oomrec, tmp_path):
+    run = oomrec(
+        *("run", "--", "mpirun", "--allow-run-as-root", "--oversubscribe", "-n", "3"),
+        *(sys.executable, script(tmp_path, 3)),
+    )
+
+    # It kills them and does not wait: nobody can know how they ended.
+    rows = assert_one_ran_out(oomrec, run, 3, ended="unknown")
+    assert {row["program"] for row in rows.values()} == {
+        Path(os.path.realpath(sys.executable)).name
+    }
+
+
+LAUNCHERS = {
+    "torchrun": lambda rank, size: {
+        "RANK": rank,
+        "LOCAL_RANK": rank,
+        "WORLD_SIZE": size,
+        "TORCHELASTIC_RUN_ID": "run 7",
+    },
+    "srun": lambda rank, size: {
+        "SLURM_PROCID": rank,
+        "SLURM_LOCALID": rank,
+        "SLURM_NTASKS": size,
+        "SLURM_JOB_ID": "4711",
+    },
+    # Kubernetes' training operators and Ray's set the same as torchrun, without a name of the job.
+    "a pod": lambda rank, size: {"RANK": rank, "LOCAL_RANK": 0, "WORLD_SIZE": size},
+}
+
+
+@pytest.mark.parametrize("launcher", LAUNCHERS)
+def test_ranks_are_known_by_what_their_launcher_sets(oomrec, preload, tmp_path, launcher):
+    """Begun side by side, and nobody ends the others: of those that live on there is nothing."""
+    words = [sys.executable, "-c", "bytearray(1 << 40)"]
+    for rank in (0, 2):
+        preload(*words, env=LAUNCHERS[launcher](rank, 3))
+
+    told = oomrec.json("show", preload.dump_dir)
+
+    job = told["job"]
+    assert [row["rank"] for row in job["ranks"]] == [0, 2]
+    assert (job["world_size"], job["missing"]) == (3, [1])
+    assert job["job_id"] == {"torchrun": "run 7", "srun": "4711", "a pod": None}[launcher]
+    assert job["first"]["rank"] == 0
+
+
+def test_ray_says_who_is_who_after_the_recording_began(oomrec, preload, tmp_path):
+    """A directory with such bundles is none of ranks; named one by one they are numbered so."""
+    ray = (
+        "import os; os.environ.update(RANK='1', LOCAL_RANK='1', WORLD_SIZE='2'); bytearray(1 << 40)"
+    )
+    for _ in range(2):
+        run = preload(sys.executable, "-c", ray)
+    assert oomrec("show", run.dump_dir).exit_code == 2
+
+    merged = oomrec.json("merge", *run.bundles(), "-o", tmp_path / "job")
+
+    check("merge", merged)
+    told = oomrec.json("show", merged["bundle"])
+    assert [row["rank"] for row in told["job"]["ranks"]] == [0, 1]
+    assert told["job"]["ranks_are"] == "as_named"
+
+
+POOL = """\
+import os, signal, subprocess, sys, time
+def begin(rank):
+    environment = {**os.environ, "RANK": str(rank), "LOCAL_RANK": str(rank), "WORLD_SIZE": "3"}
+    return subprocess.Popen([sys.executable, "rank.py", HOW], env=environment)
+HOW = sys.argv[1]
+ranks = [begin(rank) for rank in range(3)]
+while not all(os.path.exists(f"ready{rank}") for rank in range(3)):
+    time.sleep(0.01)
+if HOW != "stop":
+    open("go", "w").close()
+    ranks[1].wait()
+for rank in (ranks[0], ranks[2]):
+    if HOW != "fail":
+        rank.send_signal(signal.SIGTERM)
+    rank.wait()
+if HOW == "stop":
+    ranks[1].send_signal(signal.SIGTERM)
+    ranks[1].wait()
+"""
+RANK = """\
+import os, sys, time
+rank, how = int(os.environ["RANK"]), sys.argv[1]
+held = [bytearray(b"x") * (1 << 20) for _ in range(4)]
+open(f"ready{rank}", "w").close()
+while not os.path.exists("go"):
+    time.sleep(0.01)
+if rank == 1:
+    bytearray(1 << 40)
+if how == "fail":
+    sys.exit("the connection was closed by the peer")
+time.sleep(60)
+"""
+
+
+@pytest.fixture
+def pool(oomrec, preload, tmp_path):
+    def run(how: str):
+        (tmp_path / "pool.py").write_text(POOL)
+        (tmp_path / "rank.py").write_text(RANK)
+        return preload(sys.executable, "pool.py", how)
+
+    return run
+
+
+def test_small_ranks_are_kept_when_another_ran_out(oomrec, pool):
+    run = pool("ran out")
+    oomrec("recover")
+    rows = rows_of(oomrec, run.dump_dir)
+    assert sorted(rows) == [0, 1, 2], str(run)
+    assert {rows[rank]["verdict"] for rank in (0, 2)} == {"killed_externally"}
+
+
+def test_ranks_that_fail_for_another_are_kept(oomrec, pool):
+    """A collective operation fails where a peer is gone: the ranks end by themselves."""
+    run = pool("fail")
+    oomrec("recover")
+    rows = rows_of(oomrec, run.dump_dir)
+    assert sorted(rows) == [0, 1, 2], str(run)
+    assert {(rows[rank]["verdict"], rows[rank]["outcome"]) for rank in (0, 2)} == {
+        ("exited", "exited 1")
+    }
+
+
+def test_a_job_that_is_stopped_leaves_nothing(oomrec, pool, preload):
+    """SIGTERM for all, and nobody was short of memory."""
+    run = pool("stop")
+    recovered = oomrec("recover")
+    assert run.bundles() == [], str(recovered)
+    assert preload.sessions_left() == []

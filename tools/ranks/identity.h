@@ -1,0 +1,28 @@
+// Which piece of a larger job a process is: one of torchrun's, mpirun's or srun's ranks.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+
+#include "tools/bundles/source.h"
+
+namespace oomrec::tools {
+
+struct RankIdentity {
+  std::uint32_t rank = 0, local_rank = 0, world_size = 0;  // ranks < world_size
+  std::string job;                                         // empty: it has no name
+};
+
+// As the recording has it; else the bundle's manifest; else, of recordings older than both, the
+// environment that the bundle tells of. Nothing: it is none of many, or says only in part which.
+std::optional<RankIdentity> rank_of(const Source& source);
+
+// The same of a bundle whose recording cannot be read.
+std::optional<RankIdentity> rank_of_bundle(const std::filesystem::path& bundle);
+
+// By variables of an environment.json's member `environment`.
+std::optional<RankIdentity> rank_in(const Json& environment);
+
+}  // namespace oomrec::tools

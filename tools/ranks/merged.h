@@ -1,0 +1,47 @@
+// A merged bundle: the bundles of a job's ranks in one, each whole, with what they come to
+// together.
+//
+//   manifest.json, metadata.json, symbols.json, recording.oomrec   as in any bundle, of all ranks
+//   ranks.json      who they are, whose clock, who was in trouble first, who is missing
+//   ranks/3/        the bundle of rank 3
+//
+// So every command reads it as it reads a bundle, and who asks for a rank finds its own.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+
+#include "recorder/bundle/verdict.h"
+#include "tools/bundles/source.h"
+#include "tools/ranks/job.h"
+
+namespace oomrec::tools {
+
+inline constexpr const char* kRanksName = "ranks";
+inline constexpr const char* kJobName = "ranks.json";
+
+// Whether the directory is a merged bundle.
+bool is_merged(const std::filesystem::path& bundle);
+
+// Makes the directory `to`, which must not be there yet. A rank whose bundle cannot be copied is
+// told in job.left_out. Throws Error; then nothing is left of it.
+void write_merged(Job& job, const std::filesystem::path& to);
+
+// A job as a source of the reading commands, without a bundle of its own. `directory`: where it was
+// found.
+Source merged_source(const Job& job, const std::filesystem::path& directory);
+
+// Fills in what open_source() reads of a merged bundle beyond a bundle's own.
+void read_merged(Source& source);
+
+// What the metadata says: of many no verdict can be made anew.
+bundle::Verdict merged_verdict(const Json& metadata);
+
+// visit(row of ranks.json, the rank's own source) for each whose bundle can be read.
+void for_each_rank(const Source& merged, const std::function<void(const Json&, const Source&)>&);
+
+// The bundle of one rank. Throws Error where there is none.
+std::filesystem::path bundle_of_rank(const Source& merged, std::uint32_t rank);
+
+}  // namespace oomrec::tools
