@@ -214,9 +214,8 @@ bool admits(InHook hook, Request& request, std::uint64_t counted_bytes) noexcept
   if (!g_state.may_refuse.load(std::memory_order_relaxed) || phase() == Phase::off) return true;
   request.rule = refusing_rule(hook, request);
   if (request.rule != 0) return false;
-  return counted_bytes == 0 ||
-         g_state.limit.admits(live_bytes(current_thread(hook)), counted_bytes,
-                              request.space == Space::map);
+  return counted_bytes == 0 || g_state.limit.admits(live_bytes(current_thread(hook)), counted_bytes,
+                                                    request.space == Space::map);
 }
 
 void on_allocate(InHook hook, const Block& block) noexcept {

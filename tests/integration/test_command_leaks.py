@@ -175,7 +175,8 @@ kept.append(bytearray(1 << 40))
 """
 PARENT = """\
 import os, subprocess, sys
-workers = [subprocess.Popen([sys.executable, "rank.py"], env={**os.environ, "RANK": str(rank)})
+workers = [subprocess.Popen([sys.executable, "rank.py"],
+                            env={**os.environ, "RANK": str(rank), "LOCAL_RANK": str(rank), "WORLD_SIZE": "2"})
            for rank in range(2)]
 for worker in workers:
     worker.wait()

@@ -203,6 +203,11 @@ def started_and_watched(oomrec) -> set[str]:
         ("stress", ["--limit", "64M", "--max", "128M", "--step", "16M"], 3),
         ("watch", ["--once"], 1),
         ("recover", [], 1),
+        ("monitor", ["--device", "cpu", "--duration", "0.3", "--output", "memory.csv"], 0),
+        ("analyze", ["memory.csv"], 0),
+        ("track", [pid, "--duration", "0.3", "--output", "events.json"], 0),
+        ("diagnose", [pid, "--duration", "0.3", "--output", "evidence"], 0),
+        ("merge", ["oom_dumps", "-o", "job"], 0),
     ]
     for command, words, exit_code in lines:
         run = oomrec(command, *words)

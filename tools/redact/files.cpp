@@ -23,9 +23,11 @@ Json other_boot(const Json& process) {
 
 constexpr LeftOut kLeftOut[] = {
     {"manifest.json", "process", other_boot},
+    {"manifest.json", "job_id", null},
     {"metadata.json", "context", null},
     {"metadata.json", "custom_metadata", no_object},
     {"metadata.json", "exception_message", null},
+    {"metadata.json", "exception_traceback", null},
     {"metadata.json", "uuid", null},
     {"events.json", "context", null},
     {"events.json", "metadata", null},
@@ -41,6 +43,7 @@ constexpr LeftOut kLeftOut[] = {
     {"telemetry.json", "host", unknown},
     {"telemetry.json", "context", null},
     {"telemetry.json", "job_id", null},
+    {"telemetry.json", "metadata", no_object},
     {"gpu_processes.json", "uuid", null},
     {"gpu_processes.json", "processes", no_list},
 };
