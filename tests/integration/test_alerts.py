@@ -119,7 +119,7 @@ def test_a_refusal_and_a_death_are_told(alerted, preload, victim):
 def test_a_rule_alerts_at_most_once_a_minute(alerted, preload, victim):
     watching = alerted()
     for _ in range(4):
-        assert preload(victim("dies"), "exits").exit_code == 3
+        assert preload(victim("dies"), "exits_later").exit_code == 3
     watching.first("death")
     time.sleep(2)
     assert [alert["rule"] for alert in watching.all()].count("death") == 1
@@ -158,7 +158,7 @@ def test_commands_get_the_alert_and_nothing_of_ours(oomrec, preload, victim, tmp
         f"(ls /proc/self/fd; grep SigBlk /proc/self/status; cat) > {told}.new; mv {told}.new {told}"
     )
     Watch(oomrec, "--alert-exec", command, **QUIET)
-    preload(victim("dies"), "exits")
+    preload(victim("dies"), "exits_later")
     *descriptors, blocked, alert = wait_for(lambda: told.exists() and told.read_text()).split("\n")[
         :-1
     ]
@@ -169,7 +169,7 @@ def test_commands_get_the_alert_and_nothing_of_ours(oomrec, preload, victim, tmp
 
 def test_a_command_that_fails_is_said(oomrec, preload, victim):
     watching = Watch(oomrec, "--alert-exec", "exit 7", **QUIET)
-    preload(victim("dies"), "exits")
+    preload(victim("dies"), "exits_later")
     time.sleep(2)
     run = watching.stop()
     assert "--alert-exec: exit code 7" in run.stderr, str(run)
@@ -202,7 +202,7 @@ def receiver():
 def test_a_webhook_gets_each_alert(oomrec, preload, victim, receiver):
     port = receiver.server_address[1]
     watching = Watch(oomrec, "--alert-webhook", f"http://127.0.0.1:{port}/hook?a=b/204", **QUIET)
-    preload(victim("dies"), "exits")
+    preload(victim("dies"), "exits_later")
     wait_for(lambda: len(receiver.posted) == 2)
     for path, headers, body in receiver.posted:
         assert path == "/hook?a=b/204" and headers["Host"] == f"127.0.0.1:{port}"
@@ -216,7 +216,7 @@ def test_a_webhook_gets_each_alert(oomrec, preload, victim, receiver):
 def test_a_webhook_that_does_not_take_it_is_said(oomrec, preload, victim, receiver, path, words):
     port = receiver.server_address[1] if path else 9  # discard: nobody serves it
     watching = Watch(oomrec, "--alert-webhook", f"http://127.0.0.1:{port}{path or '/'}", **QUIET)
-    preload(victim("dies"), "exits")
+    preload(victim("dies"), "exits_later")
     time.sleep(2)
     run = watching.stop()
     assert words in run.stderr, str(run)
@@ -231,7 +231,7 @@ def test_https_is_posted_by_curl(oomrec, preload, victim, tmp_path):
     curl.chmod(0o755)
     path = f"{curl.parent}:{os.environ['PATH']}"
     Watch(oomrec, "--alert-webhook", "https://example.org/hook", PATH=path, **QUIET)
-    preload(victim("dies"), "exits")
+    preload(victim("dies"), "exits_later")
     words, alert = wait_for(lambda: told.exists() and told.read_text()).splitlines()
     assert words.endswith(" -- https://example.org/hook") and "--max-time" in words
     schemas.check("alert", json.loads(alert))

@@ -29,6 +29,7 @@ WORDS = {
     "dump": [["{pid}"]],
     "top": [["{pid}"], ["-n", "2", "--interval", "0.1", "{pid}"]],
     "redact": [["-o", "redacted", "{bundle}"]],
+    "merge": [["-o", "job", "{bundle}"]],
     "info": [[], ["--", "true"]],
     "simulate": [["--list"], ["soft_limit"]],
 }

@@ -124,9 +124,11 @@ def test_a_cell_is_followed_by_its_report(kernel):
     )  # what the cell made is the notebook's
 
 
-def test_a_cell_that_allocates_nothing_of_note_says_so(kernel):
-    shown = kernel.run("%%oomrec\npass")
-    assert shown["html"] == "" and "nothing that the cell allocated was recorded" in shown["stdout"]
+def test_a_label_that_nothing_was_allocated_under_has_no_report(kernel):
+    """As that of a cell that allocates nothing of note."""
+    code = "from oomrec.jupyter._magic import _report\nprint(_report('cell of nobody', 'flame'))"
+    shown = kernel.run(code)["stdout"]
+    assert shown.startswith("(None, ") and "nothing that the cell allocated was recorded" in shown
 
 
 def test_a_refusal_is_the_cell_s_error_and_has_a_bundle(kernel, installed):
@@ -135,7 +137,7 @@ def test_a_refusal_is_the_cell_s_error_and_has_a_bundle(kernel, installed):
     bundle = kernel.run("print(oomrec.last_bundle())")["stdout"].strip()
     assert Path(bundle).parent == installed / "oom_dumps"
     metadata = json.loads((Path(bundle) / "metadata.json").read_text())
-    assert metadata["request"]["bytes"] >= 2 << 30 and metadata["context"].startswith("cell ")
+    assert metadata["request"]["size"] >= 2 << 30 and metadata["context"].startswith("cell ")
 
 
 def test_in_another_kernel_the_magic_says_so(installed):

@@ -119,13 +119,16 @@ def test_the_counts_are_those_of_the_bundle(metrics, started, preload):
     assert page.value("processes", program="dies", pid=None) == 0
 
 
-@pytest.mark.parametrize("way, verdict", [("exits", "request_too_large"), ("recovers", "exited")])
+@pytest.mark.parametrize(
+    "way, verdict", [("exits_later", "request_too_large"), ("recovers", "exited")]
+)
 def test_how_a_process_ends_by_itself(metrics, started, way, verdict):
     """A refusal that it lived on after is not what it died of."""
     watching = metrics()
     before = watching.scrape()
     assert before.rows("deaths_total", program="dies") == []
     process = started(way)
+    seen(watching, process.pid)
     process.stdin.close()
     process.wait()
 

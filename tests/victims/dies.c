@@ -1,6 +1,6 @@
 /* Is refused memory four times at one place and goes its way afterwards, as its first word says:
- * `recovers` lives on until its stdin ends, `exits` ends with 3, `dies` kills itself, `waits` is
- * for somebody else to kill.
+ * `recovers` lives on until its stdin ends, `exits` ends with 3, `exits_later` a second later,
+ * `dies` kills itself, `waits` is for somebody else to kill.
  */
 #include <signal.h>
 #include <stdio.h>
@@ -18,7 +18,8 @@ int main(int count, char** words) {
     if (malloc(TOO_MUCH + 151) != NULL) return 1;
   puts("ready");
   fflush(stdout);
-  if (strcmp(way, "exits") == 0) return 3;
+  if (strcmp(way, "exits_later") == 0) sleep(1);
+  if (strncmp(way, "exits", 5) == 0) return 3;
   if (strcmp(way, "dies") == 0) kill(getpid(), SIGKILL);
   if (strcmp(way, "waits") == 0 || strcmp(way, "never") == 0)
     for (;;) pause();

@@ -22,7 +22,7 @@ struct Exported {
   const Source& source;
   Stacks& stacks;
   std::vector<What> what;  // those of the format that were asked for
-  Selection selection;     // of the holders
+  Selection selection{};   // of the holders
   At at = At::end;         // formats of one figure: which
   bool count = false;      // … and blocks instead of bytes
 

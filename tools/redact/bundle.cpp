@@ -21,9 +21,8 @@ namespace {
 namespace fs = std::filesystem;
 
 // The manifest last: it lists the others, and makes the directory a bundle.
-constexpr const char* kFiles[] = {"metadata.json",  "events.json",
-                                  "environment.json", "processes.json",
-                                  "gpu_processes.json", "telemetry.json",
+constexpr const char* kFiles[] = {"metadata.json",  "events.json",        "environment.json",
+                                  "processes.json", "gpu_processes.json", "telemetry.json",
                                   "manifest.json"};
 
 // What readers need of the metadata where a recording stands alone.

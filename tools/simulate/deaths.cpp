@@ -58,9 +58,11 @@ void use_null() {
 void leave_bad_alloc_uncaught() {
   leave_no_core();
   std::set_terminate(std::abort);  // without a message
-  // Not the command's own, which asks no malloc: that of the C++ library.
+  // Not the command's own, which asks no malloc: that of the C++ library, as programs have it.
   using New = void* (*)(std::size_t);
-  const auto library_new = reinterpret_cast<New>(dlsym(RTLD_NEXT, "_Znwm"));
+  void* const library = dlopen("libstdc++.so.6", RTLD_NOW);
+  if (library == nullptr) return;
+  const auto library_new = reinterpret_cast<New>(dlsym(library, "_Znwm"));
   [&]() noexcept { g_kept = library_new(kTooMuch); }();
 }
 

@@ -28,6 +28,7 @@ Moment moment(std::uint64_t seconds, std::uint64_t heap_mib) {
 struct RankImage : tests::RecordingImage {
   RankImage(std::uint32_t rank, std::uint32_t world_size) {
     session().header().rank = {1, rank, rank, world_size, 0, 0};
+    session().header().pid = 1000 + static_cast<int>(rank);
     session().header().start_realtime_ns = 1'700'000'000 * kSecond;
     session().header().start_monotonic_ns = 50 * kSecond;
     session().header().last_tick_ns = 60 * kSecond;
