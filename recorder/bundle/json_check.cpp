@@ -6,7 +6,7 @@ namespace oomrec::bundle {
 namespace {
 
 constexpr unsigned kMostLevels = 128;
-constexpr int kMostMagnitude = 300;  // powers of ten: what no double overflows at
+constexpr int kMostMagnitude = 308;  // powers of ten: what no double overflows at
 
 // Reads the text from front to back. Once something is wrong, `ok()` stays false.
 class Check {

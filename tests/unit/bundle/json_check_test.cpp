@@ -67,7 +67,7 @@ TEST_CASE("what is none") {
                                  "\"\xff\"",
                                  "\"\xed\xa0\x80\"",
                                  "[1e999]",
-                                 "[1e301]",
+                                 "[1e309]",
                                  "/* */ 1",
                                  "\xef\xbb\xbf{}"}) {
     CAPTURE(none);
