@@ -143,9 +143,12 @@ class Check {
 
   void number() noexcept {
     take('-');
+    const std::size_t from = at_;
     int magnitude = 1;
     if (!take('0')) magnitude = digits();
     if (take('.')) digits();
+    const std::string_view mantissa{text_.data() + from, at_ - from};
+    const bool zero = mantissa.find_first_of("123456789") == mantissa.npos;
     if (peek() == 'e' || peek() == 'E') {
       ++at_;
       const bool negative = take('-');
@@ -155,7 +158,7 @@ class Check {
         exponent = exponent > kMostMagnitude ? exponent : exponent * 10 + (peek() - '0');
       if (!negative) magnitude += exponent;
     }
-    need(magnitude <= kMostMagnitude);
+    need(zero || magnitude <= kMostMagnitude);
   }
 
   std::span<char> text_;

@@ -23,7 +23,8 @@ std::string nested(std::size_t levels) {
 TEST_CASE("values of every kind") {
   for (const char* const object :
        {"{}", " {\n} ", R"({"a": 1})", R"({"a": [1, -0.5e-7, "x", true, false, null], "b": {}})",
-        R"({"\u00e4\n\"": "\ud83d\ude00 ä"})", R"({"a": 1e300})", R"({"a": 1e-999})"}) {
+        R"({"\u00e4\n\"": "\ud83d\ude00 ä"})", R"({"a": 1e300})", R"({"a": 1e-999})",
+        R"({"a": 0e999})"}) {
     CAPTURE(object);
     CHECK(kind_of(object) == JsonKind::object);
   }
@@ -94,6 +95,7 @@ TEST_CASE("whatever passes, other readers take") {
       text += alphabet[random() % alphabet.size()];
     text += round % 2 == 0 ? "}" : "]";
     if (check_json(text) == JsonKind::none) {
+      CAPTURE(text);
       CHECK_FALSE(nlohmann::json::accept(text));
     } else {
       ++passed;
