@@ -8,11 +8,15 @@ import functools
 import glob
 import importlib.util
 import os
+import re
 import shutil
 import subprocess
+from pathlib import Path
 
 from .outcome import Failed, Skipped, expect, expect_equal, size
 from .recorded import PROGRAMS, Lab, Run, names_line
+
+SOURCE = Path(__file__).resolve().parents[2]
 
 # A check takes the lab and what is known of the machine's driver, and returns a remark.
 
@@ -164,6 +168,31 @@ def torch_profiler(lab: Lab, machine: dict) -> str:
     return f"{plain['events']} events of memory"
 
 
+# Of GPU Memory Profiler's users, and their arguments beside the device.
+DROP_IN = {"configure": (), "capture": (), "classify": (), "simulate": (), "stress": (1 << 20,)}
+DROP_IN_PROGRAMS = SOURCE / "tests" / "integration" / "gpumemprof_programs"
+
+
+def drop_in(lab: Lab, machine: dict) -> str:
+    """Programs written for gpumemprof, with only the import changed."""
+    needs(lab, "numba.cuda")
+    package = {
+        "PYTHONPATH": str(SOURCE / "tools" / "python"),
+        "OOMREC_LIBRARY": str(lab.build / "liboomrec.so"),
+        "OOMREC_COMMAND": str(lab.build / "oomrec"),
+    }
+    for name, words in DROP_IN.items():
+        text = (DROP_IN_PROGRAMS / f"{name}.py").read_text()
+        script = lab.directory / f"{name}.py"
+        script.write_text(text.replace("from gpumemprof", "from oomrec.gpumemprof"))
+        run = lab.must(script, "cuda:0", *words, **package)
+        dumps = re.findall(r"^dump: (.+)", run.stdout, re.M)
+        for dump in dumps:
+            expect(os.path.exists(f"{dump}/manifest.json"), f"{name}: no bundle at {dump}")
+        expect(dumps or name not in ("capture", "stress"), f"{name} left no bundle")
+    return f"{len(DROP_IN)} programs"
+
+
 CHECKS = {
     "a program linked with the driver": linked,
     "a program of nvcc, shared runtime": built_with_nvcc("-cudart", "shared"),
@@ -179,4 +208,5 @@ CHECKS = {
     ),
     "CuPy: fill": filled_by("with_cupy.py", "cupy"),
     "numba: fill": filled_by("with_numba.py", "numba.cuda"),
+    "programs of gpumemprof's users": drop_in,
 }

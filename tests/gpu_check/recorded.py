@@ -48,7 +48,7 @@ class Lab:
         return {**kept, "PYTHONDONTWRITEBYTECODE": "1"}
 
     def run(self, *command: object, recorded: bool = True, **options: str) -> Run:
-        """Runs `command`; one that is a .py file is of the check's own, by this Python.
+        """Runs `command`; a .py file by this Python: one of the check's own, or where its path says.
 
         `options`: further environment.
         """

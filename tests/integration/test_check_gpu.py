@@ -62,6 +62,12 @@ def test_all_holds_on_simulated_devices(check_gpu):
     assert "simulated devices" in run.stdout
 
 
+@pytest.mark.needs_module("numba")
+def test_programs_of_gpumemprofs_users_run_on_a_simulated_device(check_gpu):
+    run = check_gpu("--check", "programs of gpumemprof", FAKE_GPU_BYTES="256M")
+    assert run.exit_code == 0 and len(results(run)["PASS"]) == 1, str(run)
+
+
 def test_what_needs_more_than_a_device_is_checked_where_it_is(check_gpu):
     run = check_gpu(
         "--check", "CUDA: a refused context", "--check", "CUDA: other processes",

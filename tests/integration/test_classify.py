@@ -200,6 +200,16 @@ def test_numpy_as_it_is():
     assert classify_oom_exception(caught.value) == oom("numpy.ArrayMemoryError")
 
 
+@pytest.mark.full
+@pytest.mark.needs_module("jax")
+def test_jax_as_it_is():
+    import jax.numpy
+
+    with pytest.raises(RuntimeError) as caught:
+        jax.numpy.ones(1 << 45).block_until_ready()
+    assert classify_oom_exception(caught.value) == oom("message_pattern:RESOURCE_EXHAUSTED")
+
+
 REFUSALS = {
     "mmap": ("import mmap; mmap.mmap(-1, 1 << 40)", "errno:ENOMEM"),
     "thread": (

@@ -33,6 +33,7 @@ from oomrec.gpumemprof import (
     load_telemetry_events,
 )
 from oomrec.gpumemprof._devices import Device, parse_device
+from oomrec.gpumemprof._proc import resident_bytes
 from oomrec.gpumemprof._tracking import Tracker
 from oomrec.gpumemprof.oom_flight_recorder import OOMFlightRecorder, OOMFlightRecorderConfig
 
@@ -544,6 +545,18 @@ def test_a_watchdog_that_only_watches():
     watchdog = MemoryWatchdog(tracker, auto_cleanup=False)
     tick(tracker)
     assert watchdog.cleanup_count == 0
+
+
+def test_an_aggressive_cleanup_gives_the_free_memory_of_the_heap_back():
+    tracker = tracker_of((100, 100, 100))
+    watchdog = MemoryWatchdog(tracker)
+    blocks = [bytes(100_000) for _ in range(1000)]
+    del blocks[:-1]  # what is above keeps the heap from shrinking by itself
+    before = resident_bytes()
+    watchdog.force_cleanup()
+    kept = resident_bytes()
+    watchdog.force_cleanup(aggressive=True)
+    assert kept > before - 10 * MIB and resident_bytes() < before - 50 * MIB
 
 
 def test_a_cleanup_that_fails_is_an_event():

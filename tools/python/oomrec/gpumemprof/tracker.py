@@ -8,6 +8,7 @@ from typing import Any
 
 from ._devices import public_device
 from ._events import TrackingEvent
+from ._proc import trim_heap
 from ._tracking import Tracker
 from .device_collectors import build_device_memory_collector
 from .oom_flight_recorder import OOMFlightRecorderConfig
@@ -98,7 +99,8 @@ class MemoryWatchdog:
     """Frees cached memory when a tracker's alerts say that the device is filling up.
 
     At most every 30 seconds. What is done: the framework's cache is emptied; when it is aggressive (a
-    critical alert, or `aggressive_cleanup_threshold` passed) Python's cycles are collected first.
+    critical alert, or `aggressive_cleanup_threshold` passed) Python's cycles are collected first, and the
+    free memory of the host's heap goes back to the system after it.
 
     Args:
         tracker: whose alerts count
@@ -141,6 +143,8 @@ class MemoryWatchdog:
                 gc.collect()
                 self.tracker.collector.synchronize()
             self.tracker.collector.empty_cache()
+            if aggressive:
+                trim_heap()
         except Exception as error:
             self.tracker._add_event("error", 0, f"Cleanup failed: {error}")
             return
