@@ -15,6 +15,7 @@
 #include "tools/print/company.h"
 #include "tools/print/crash.h"
 #include "tools/print/devices.h"
+#include "tools/print/exception.h"
 #include "tools/print/happened.h"
 #include "tools/print/holders.h"
 #include "tools/print/notes.h"
@@ -63,6 +64,7 @@ class Page {
     print_facts();
     print_ranks();
     print_request();
+    print_exception();
     print_crash();
     print_limit(verdict);
     print_spaces();
@@ -133,6 +135,13 @@ class Page {
       fmt::print("  in thread {} \"{}\"\n", refused.thread.tid, printable(thread));
     }
     print_stack(source_.places->of_stack(failure.node), 4);
+  }
+
+  void print_exception() const {
+    const std::string lines = exception_text(source_, options_.full, terminal_);
+    if (lines.empty()) return;
+    heading("what the program said of it");
+    fmt::print("{}", lines);
   }
 
   std::string where_text(const session::Failure& failure) const {
@@ -289,6 +298,8 @@ Json page_json(const Source& source, std::size_t top) {
       {"context", text_or_null(printable(source.reason()))},
       {"process", process_json(source)},
       {"request", request_json(source)},
+      {"exception", exception_json(source)},
+      {"custom_metadata", custom_metadata_json(source)},
       {"crash", crash_json(source)},
       {"child", child_json(source)},
       {"limit", limit_json(verdict)},

@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
+import schemas
 from conftest import metadata
 from python_programs import programs
 
@@ -78,6 +79,22 @@ def test_the_refusal_and_its_exception_are_one_bundle(recorded, python, version)
     }
     assert text.startswith("Traceback (most recent call last):\n")
     assert "return bytearray(200 << 20)" in text and text.rstrip().endswith("MemoryError")
+
+
+def test_show_tells_what_the_program_said(recorded, oomrec):
+    bundle = recorded(REFUSED).only_bundle()
+    shown = oomrec.json("show", bundle)
+    schemas.check("show", shown)
+    assert shown["custom_metadata"] == {"batch": 64}
+    assert (shown["exception"]["type"], shown["exception"]["module"]) == ("MemoryError", "builtins")
+    page = oomrec("show", bundle).stdout.partition("\nwhat the program said of it\n")[2]
+    assert page.startswith("  MemoryError\n  context: evaluate\n  batch: 64\n\n"), page
+    assert "return bytearray(200 << 20)" in oomrec("show", "--full", bundle).stdout
+    redacted = oomrec("redact", bundle, "-o", "redacted")
+    assert redacted.exit_code == 0, str(redacted)
+    kept = oomrec.json("show", "redacted")
+    assert kept["custom_metadata"] == {} and kept["context"] is None
+    assert kept["exception"] == {**shown["exception"], "message": None, "traceback": None}
 
 
 def test_what_never_asked_an_allocator(recorded, oomrec):
