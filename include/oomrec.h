@@ -111,6 +111,9 @@ struct oomrec_exception_info {
   const char* context;       /* the innermost label where NULL */
   const char* metadata_json; /* a JSON object: becomes custom_metadata as it is */
   const char* objects_json;  /* becomes objects.json of the bundle; NULL: no such file */
+  /* "cuda" or "rocm" where a device is short of memory; counts where no refusal tells it. NULL: the
+   * host, or not known. */
+  const char* backend;
 };
 
 /* Tells of an exception. Where this thread was refused memory after `since`, the bundle of that

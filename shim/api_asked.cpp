@@ -131,6 +131,13 @@ int tell(InHook hook, const recorder::Told& told, char* path, uint32_t bytes) no
   return told.texts ? 1 : 2;
 }
 
+std::string_view backend_of(const char* name) noexcept {
+  const std::string_view given = text_of(name, 8);
+  for (const std::string_view known : {"cuda", "rocm"})
+    if (given == known) return known;
+  return {};
+}
+
 ExceptionTexts texts_of(const oomrec_exception_info& info) noexcept {
   using namespace oomrec::bundle;
   ExceptionTexts texts;
@@ -141,6 +148,7 @@ ExceptionTexts texts_of(const oomrec_exception_info& info) noexcept {
   texts.context = text_of(info.context, kMostNameBytes);
   texts.metadata = text_of(info.metadata_json, kMostTextBytes);
   texts.objects = text_of(info.objects_json, kMostObjectsBytes);
+  texts.backend = backend_of(info.backend);
   return texts;
 }
 

@@ -17,6 +17,7 @@ struct ExceptionTexts {
   std::string_view context;   // without data(): the label, or the words of the request
   std::string_view metadata;  // a JSON object: custom_metadata
   std::string_view objects;   // a JSON value: objects.json
+  std::string_view backend;   // "cuda" or "rocm", a text that stays; empty: it has not said
 };
 
 // Longer ones are cut, but metadata and objects left out.

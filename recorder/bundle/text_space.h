@@ -20,6 +20,7 @@ class TextSpace {
     texts_.context = cut(context_, given.context);
     texts_.message = cut(message_, given.message);
     texts_.traceback = cut(traceback_, given.traceback);
+    texts_.backend = given.backend;
     return json(metadata_, given.metadata, texts_.metadata, true) &
            json(objects_, given.objects, texts_.objects, false);
   }

@@ -140,6 +140,8 @@ Subject subject_of(const session::View& view, const Cause& cause, const Verdict&
 }
 
 std::string_view backend_of(const Job& job) noexcept {
+  const ExceptionTexts* const told = job.cause.texts;
+  if (job.cause.failure == 0 && told != nullptr && !told->backend.empty()) return told->backend;
   const Subject about = subject_of(job.view, job.cause, job.work.verdict);
   return backend_of(job.view, about.space, about.device);
 }

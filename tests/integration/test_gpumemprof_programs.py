@@ -109,9 +109,11 @@ def test_simulate(runner, program, plain, device):
     told = analyzed(program, plain, device, said["dump"])
     assert told["exception"] == "builtins RuntimeError" and told["context"] == "demo.simulated"
     assert told["reason"].startswith("exception")
+    backend = "cpu" if device == "cpu" else "cuda"
+    assert Path(said["dump"]).name.startswith(f"oom_{backend}_")
+    assert metadata(Path(said["dump"]))["backend"] == backend
     own = metadata(Path(said["dump"]))["custom_metadata"]
-    assert own["scenario_mode"] == "simulated"
-    assert own["backend"] == ("cpu" if device == "cpu" else "cuda")
+    assert own["scenario_mode"] == "simulated" and own["backend"] == backend
     events = json.loads((Path(said["dump"]) / "events.json").read_text())
     assert {"start", "error"} <= {event["event_type"] for event in events}
 

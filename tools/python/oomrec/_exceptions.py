@@ -113,11 +113,31 @@ def _write(
     struct.traceback = _made(lambda: cut(_traceback(error), MAX_TRACEBACK))
     struct.context = _made(lambda: context)
     struct.metadata_json = json_object(metadata)
+    struct.backend = _made(lambda: _backend(error, metadata))
     if objects:
         struct.objects_json = _made(_objects)
     path = _functions.text_buffer(PATH_BYTES)
     written = library.exception(_functions.reference(struct), path, PATH_BYTES)
     return path_from(path) if written else None
+
+
+# Words of the frameworks' own exceptions, by the backend that they are of.
+_OF_BACKEND = (
+    ("rocm", ("HIP ", "HIPBLAS_", "hipError")),
+    ("cuda", ("CUDA", "CUBLAS_", "cudaError")),
+)
+
+
+def _backend(error: BaseException, metadata: Mapping[Any, Any] | None) -> str | None:
+    """Of a device that the recorder did not see refuse: as a tracker knows it, else as the text says."""
+    known = metadata.get("backend") if metadata is not None else None
+    if known in ("cuda", "rocm", "cpu"):
+        return str(known)
+    said = f"{type(error).__module__} {str(error)[:200]}"
+    for backend, words in _OF_BACKEND:
+        if not isinstance(error, MemoryError) and any(word in said for word in words):
+            return backend
+    return None
 
 
 def _objects() -> str | None:

@@ -73,6 +73,7 @@ class ExceptionStruct(ctypes.Structure):
         ("context", c_char_p),
         ("metadata_json", c_char_p),
         ("objects_json", c_char_p),
+        ("backend", c_char_p),
     ]
 
 
