@@ -34,38 +34,48 @@ struct News {
   Mark marks[kMostMarks] = {};
   std::atomic<bool> any{false};
   std::atomic<std::int64_t> live_mark{
-      kFar};  // live bytes that pass the next mark of the soft limit
+      kFar};                                 // live bytes that pass the next mark of the soft limit
+  std::atomic<std::int64_t> live_rearm{-1};  // live bytes below which one may be passed again
   std::atomic<std::uint32_t> waiters{0};
 };
 constinit News g_news;
 
 // Under the lock. How far `percent` of what bit `which` stands for changes the marks: true when one
-// is passed.
+// is passed, or may be passed again: who waits keeps count of its own.
 bool pass(unsigned percent, unsigned which) noexcept {
-  bool passed = false;
+  bool changed = false;
   const std::uint64_t bit = std::uint64_t{1} << which;
   for (Mark& mark : g_news.marks) {
     if (mark.users == 0) continue;
     if (percent >= mark.percent) {
-      passed |= (mark.passed & bit) == 0;
+      changed |= (mark.passed & bit) == 0;
       mark.passed |= bit;
     } else if (percent + kRearmPercent < mark.percent) {
+      changed |= (mark.passed & bit) != 0;
       mark.passed &= ~bit;
     }
   }
-  return passed;
+  return changed;
+}
+
+std::int64_t part_of(std::uint64_t limit, std::uint32_t percent) noexcept {
+  return static_cast<std::int64_t>(static_cast<double>(limit) / 100 * static_cast<double>(percent));
 }
 
 // Under the lock.
 void set_live_mark() noexcept {
-  std::int64_t next = kFar;
+  std::int64_t next = kFar, rearm = -1;
   const std::uint64_t limit = g_state.limit.bytes();
   for (const Mark& mark : g_news.marks) {
-    if (limit == 0 || mark.users == 0 || (mark.passed & 1) != 0) continue;
-    next = std::min(next, static_cast<std::int64_t>(static_cast<double>(limit) / 100 *
-                                                    static_cast<double>(mark.percent)));
+    if (limit == 0 || mark.users == 0) continue;
+    if ((mark.passed & 1) == 0) {
+      next = std::min(next, part_of(limit, mark.percent));
+    } else if (mark.percent > kRearmPercent) {
+      rearm = std::max(rearm, part_of(limit, mark.percent - kRearmPercent));
+    }
   }
   g_news.live_mark.store(next, std::memory_order_relaxed);
+  g_news.live_rearm.store(rearm, std::memory_order_relaxed);
 }
 
 bool pass_devices() noexcept {
@@ -152,11 +162,13 @@ std::uint32_t wait_for_news(std::uint32_t seen, std::uint32_t timeout_ms) noexce
 }
 
 void check_news(InHook hook, std::int64_t grown_bytes) noexcept {
-  const std::int64_t mark = g_news.live_mark.load(std::memory_order_relaxed);
-  if (mark == kFar || grown_bytes <= 0) [[likely]]
+  const bool grown = grown_bytes > 0;
+  const std::int64_t mark =
+      (grown ? g_news.live_mark : g_news.live_rearm).load(std::memory_order_relaxed);
+  if (mark == kFar || mark < 0) [[likely]]
     return;
   const std::int64_t live = live_bytes(nullptr);
-  if (live < mark) return;
+  if (grown ? live < mark : live >= mark) return;
   const limit::Nearness near{LimitKind::soft, static_cast<std::uint64_t>(live), 0,
                              g_state.limit.bytes()};
   tell_nearness(hook, near);
@@ -176,6 +188,7 @@ void forget_news(InHook) noexcept {
   for (Mark& mark : g_news.marks) mark = {};
   g_news.any.store(false, std::memory_order_relaxed);
   g_news.live_mark.store(kFar, std::memory_order_relaxed);
+  g_news.live_rearm.store(-1, std::memory_order_relaxed);
   g_news.waiters.store(0, std::memory_order_relaxed);
 }
 

@@ -3,8 +3,8 @@
 //
 // It grows with a refusal, a bundle, and when memory passes a percentage that was asked for: of the
 // soft limit where totals are published, of everything else on the tick. A percentage is passed
-// once: again after memory has fallen some percent below it. Waking costs a system call only where
-// somebody waits.
+// once: again after memory has fallen some percent below it, which makes the word grow, too. Waking
+// costs a system call only where somebody waits.
 #pragma once
 
 #include <cstdint>

@@ -29,6 +29,15 @@ std::string mark_in(const std::string& align) {
               "Give --align mark=TEXT: a mark that every rank makes at the same moment."};
 }
 
+// Where there is nothing to make a bundle of, the words were wrong: 1 says that there is one.
+Job job_of_named(const std::vector<std::string>& named, const std::string& mark) {
+  try {
+    return job_of(named, mark, CacheDirectory::of_user());
+  } catch (const Error& error) {
+    throw Error{Exit::bad_input, error.what(), error.what_to_do()};
+  }
+}
+
 }  // namespace
 
 int merge_command(const Words& words) {
@@ -51,7 +60,7 @@ int merge_command(const Words& words) {
     throw Error{Exit::bad_input, named.empty() ? "no bundle was named" : "where to was not said",
                 "Give both: oomrec merge oom_dumps -o job"};
 
-  Job job = job_of(named, mark_in(align), CacheDirectory::of_user());
+  Job job = job_of_named(named, mark_in(align));
   std::filesystem::path directory = std::filesystem::absolute(to).lexically_normal();
   if (!directory.has_filename()) directory = directory.parent_path();
   write_merged(job, directory);

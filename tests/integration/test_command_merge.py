@@ -186,7 +186,7 @@ def test_bad_input(oomrec, ranks, tmp_path):
         run = oomrec("merge", *words)
         assert run.exit_code == 2 and said in run.stderr, str(run)
     nothing = oomrec("merge", tmp_path / "there", "-o", tmp_path / "job")
-    assert nothing.exit_code == 1 and "says which rank it is of" in nothing.stderr
+    assert nothing.exit_code == 2 and "says which rank it is of" in nothing.stderr
 
 
 def of_rank(source, target, rank: int, size: int, offset: int) -> None:

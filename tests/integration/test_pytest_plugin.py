@@ -180,6 +180,25 @@ def test_leaks_are_judged_by_stack(project):
     )
 
 
+def test_a_filter_that_raises_fails_its_test_alone(project):
+    project.write(
+        test_filter="""
+import pytest
+kept = []
+
+@pytest.mark.limit_leaks("1 MB", filter_fn=lambda stack: 1 / 0)
+def test_filtered():
+    kept.append(bytearray(2 << 20))
+
+def test_other():
+    pass
+"""
+    )
+    run = project.run()
+    assert run.returncode == 1 and "1 failed, 1 passed" in run.stdout, run.stdout + run.stderr
+    assert "filter_fn of limit_leaks raised ZeroDivisionError" in run.stdout
+
+
 REPORT = """
 import pytest
 
@@ -281,7 +300,15 @@ def test_more_than_at_the_last_success_fails_when_asked(project):
     )
 
 
-@pytest.mark.parametrize("mark", ["limit_memory('24 apples')", "limit_memory()", "limit_leaks(24)"])
+@pytest.mark.parametrize(
+    "mark",
+    [
+        "limit_memory('24 apples')",
+        "limit_memory()",
+        "limit_leaks(24)",
+        "limit_leaks('1 MB', filter_fn=3)",
+    ],
+)
 def test_a_mark_that_says_nothing_is_told_before_anything_runs(project, mark):
     project.write(test_wrong=f"import pytest\n@pytest.mark.{mark}\ndef test_it():\n    pass\n")
     run = project.run()

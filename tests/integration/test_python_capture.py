@@ -143,7 +143,7 @@ def test_numpy_says_what_it_wanted(recorded):
     run = recorded(
         """
         import numpy, oomrec
-        with oomrec.capture_oom("grow", {"shape": numpy.ones((3, 4))}):
+        with oomrec.capture_oom("grow", {"shape": numpy.ones((3, 4)), "loss": numpy.float32(2.5), "step": numpy.int64(7)}):
             numpy.ones((200, 1 << 20), dtype="uint8")
         """
     )
@@ -151,7 +151,11 @@ def test_numpy_says_what_it_wanted(recorded):
     told = exception_of(run.only_bundle())
     assert told["type"] == "_ArrayMemoryError" and told["module"].startswith("numpy.")
     assert told["message"].startswith("Unable to allocate 200. MiB for an array with shape")
-    assert told["custom_metadata"] == {"shape": "<numpy.ndarray (3, 4) float64>"}
+    assert told["custom_metadata"] == {
+        "shape": "<numpy.ndarray (3, 4) float64>",
+        "loss": 2.5,
+        "step": 7,
+    }
     assert told["reason"] == "soft_limit"
 
 

@@ -48,6 +48,46 @@ def test_a_callback_comes_within_ten_milliseconds(recorded):
     assert median(float(took_ms) for took_ms, _ in lines) < 10, str(run)
 
 
+def test_a_cache_that_is_cleared_in_time_saves_the_program(recorded):
+    run = recorded(
+        """
+        import time, oomrec
+        cache, cleared = [], []
+        def shed(usage):
+            cleared.append(len(cache))
+            cache.clear()
+        watch = oomrec.on_near_limit(shed, percent=85)
+        for step in range(300):  # five times the limit
+            cache.append(bytearray(4 << 20))
+            time.sleep(0.005)
+        print(len(cleared))
+        """
+    )
+    assert run.exit_code == 0 and 4 <= int(run.stdout) <= 7, str(run)
+
+
+def test_what_is_passed_right_after_is_not_missed(recorded):
+    run = recorded(
+        """
+        import time, oomrec
+        came = []
+        for round in range(5):
+            watch = oomrec.on_near_limit(lambda usage: came.append(time.monotonic()), percent=60)
+            before = time.monotonic()
+            held = bytes(200 << 20)
+            while not came and time.monotonic() < before + 5:
+                time.sleep(0.001)
+            print((came[0] - before) * 1000)
+            watch.cancel()
+            del held
+            came.clear()
+            time.sleep(0.05)
+        """
+    )
+    took_ms = [float(line) for line in run.stdout.split()]
+    assert len(took_ms) == 5 and median(took_ms) < 100, str(run)  # a second, where it is missed
+
+
 def test_a_callback_is_called_again_after_memory_fell(recorded):
     run = recorded(
         """

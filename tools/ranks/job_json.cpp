@@ -41,7 +41,7 @@ Json rank_json(const JobRank& rank, const Job& job, const std::string& bundle) {
       {"rank", rank.who.rank},
       {"local_rank", job.numbered ? Json(nullptr) : Json(rank.who.local_rank)},
       {"host", text_or_null(host_of(recording))},
-      {"pid", header.pid},
+      {"pid", static_cast<std::uint64_t>(header.pid)},
       {"program", text_or_null(program_of(recording))},
       {"trigger", name_of(rank.source.trigger())},
       {"verdict", verdict_word(rank)},

@@ -50,6 +50,12 @@ class NearLimit:
         elif percent >= self._percent and self._armed:
             self._armed = False
             self._callback(usage)
+            self._arm()  # it may have given back what it could
+
+    def _arm(self) -> None:
+        usage = read(recorder())
+        if usage is not None and nearest_percent(usage) < self._percent - HYSTERESIS_PERCENT:
+            self._armed = True
 
 
 def nearest_percent(usage: Usage) -> float:
@@ -86,7 +92,12 @@ def on_near_limit(callback: Callable[[Usage], None], percent: int = 90) -> NearL
 
     Raises:
         ValueError: percent is not from 1 to 100
+        TypeError: it is no number, or the callback cannot be called
     """
+    if not callable(callback):
+        raise TypeError(f"a callback is a function of one argument, not {callback!r}")
+    if not isinstance(percent, (int, float)):
+        raise TypeError(f"percent is a number from 1 to 100, not {percent!r}")
     if not 1 <= percent <= 100:
         raise ValueError(f"percent is a number from 1 to 100, not {percent!r}")
     return NearLimit(callback, int(percent))

@@ -92,6 +92,8 @@ def _plain(value: object, depth: int, containers: list[int]) -> Any:
         return value if value - value == 0 else repr(value)  # type: ignore[operator]
     if kind is str:
         return _printable(value)  # type: ignore[arg-type]
+    if kind.__module__ == "numpy" and getattr(value, "shape", None) == ():
+        return _scalar(value)
     if not isinstance(value, (dict, list, tuple, set, frozenset, Mapping)):
         return described(value)
     if id(value) in containers:
@@ -103,6 +105,15 @@ def _plain(value: object, depth: int, containers: list[int]) -> Any:
         return _contents(value, depth - 1, containers)
     finally:
         containers.pop()
+
+
+def _scalar(value: Any) -> Any:
+    """A number of NumPy's: as people log it."""
+    try:
+        plain = value.item()
+    except HOSTILE:
+        return described(value)
+    return _plain(plain, 0, []) if type(plain) in (bool, int, float, str) else described(value)
 
 
 def _contents(value: Any, depth: int, containers: list[int]) -> Any:

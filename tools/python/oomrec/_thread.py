@@ -146,7 +146,7 @@ atexit.register(_end)
 def _run() -> None:
     global _thread
     library = recorder()
-    seen = library.wait(0, 0)
+    seen = 0  # not the present word: what has happened since somebody subscribed would be missed
     while True:
         subscriptions = _subscriptions
         if not subscriptions:

@@ -173,7 +173,10 @@ def set_limit(limit: int | str | None) -> None:
         ValueError: the text is no size
         TypeError: neither a number nor a text
     """
-    recorder().set_limit(0 if limit is None else bytes_of(limit))
+    size = 0 if limit is None else bytes_of(limit)
+    library = recorder()
+    if library.preloaded:
+        library.set_limit(size)
 
 
 def is_active() -> Activity:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 
+from .._sizes import bytes_of
 from . import _kernel
 
 _OPTIONS = {
@@ -35,7 +36,10 @@ def _parser() -> argparse.ArgumentParser:
         "--display-name", default=_kernel.DISPLAY_NAME, metavar="TEXT", help="%(default)s"
     )
     for option, (kind, text) in _OPTIONS.items():
-        install.add_argument("--" + option.replace("_", "-"), metavar=kind, help=text)
+        choices = ("sampled", "exact", "off") if option == "mode" else None
+        install.add_argument(
+            "--" + option.replace("_", "-"), metavar=kind, choices=choices, help=text
+        )
     remove = commands.add_parser("remove", help="take it away again")
     for command in (install, remove):
         command.add_argument(
@@ -50,6 +54,8 @@ def main(words: list[str]) -> int:
         _kernel.become(words[1:])
     chosen = _parser().parse_args(words)
     try:
+        if chosen.command == "install" and chosen.limit is not None:
+            bytes_of(chosen.limit)
         if chosen.command == "remove":
             print(f"removed {_kernel.remove(chosen.name)}")
             return 0

@@ -10,7 +10,7 @@ from typing import Any
 
 from IPython.core.magic import Magics, cell_magic, magics_class
 from IPython.core.magic_arguments import argument, magic_arguments, parse_argstring
-from IPython.display import HTML, display
+from IPython.display import display
 
 from .._labels import context
 from .._library import command, library
@@ -58,12 +58,13 @@ def _report(label: str, view: str) -> tuple[str | None, str]:
             return page.read(), ""
 
 
-def _inline(page: str, height: int) -> HTML:
+def _show(page: str, height: int) -> None:
     # The page's scripts run in a frame of their own and reach nothing of the notebook.
-    return HTML(
+    text = (
         f'<iframe srcdoc="{html.escape(page)}" sandbox="allow-scripts allow-downloads" '
         f'style="width: 100%; height: {height}px; border: 1px solid #8884"></iframe>'
     )
+    display({"text/html": text}, raw=True)
 
 
 @magics_class
@@ -89,4 +90,4 @@ class OomrecMagics(Magics):  # type: ignore[misc]  # IPython may be absent where
         if page is None:
             print(f"oomrec: no report of {label}: {why_not}")
         else:
-            display(_inline(page, chosen.height))
+            _show(page, chosen.height)

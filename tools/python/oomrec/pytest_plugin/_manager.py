@@ -124,7 +124,10 @@ class Manager:
         found = self.leaks.pop(test, [])
         if found is None:
             return _report.unreadable()
-        leaking = _marks.leaks(limit, found)
+        try:
+            leaking = _marks.leaks(limit, found)
+        except Exception as error:
+            return _report.filter_failed(error)
         return _report.leaking(limit, leaking, self._style()) if leaking else None
 
     # --- Reporting ------------------------------------------------------------------------------

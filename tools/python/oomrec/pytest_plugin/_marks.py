@@ -73,11 +73,16 @@ def memory_limit(limit: str, *, current_thread_only: bool = False) -> MemoryLimi
 def leak_limit(
     location_limit: str, *, filter_fn: Filter | None = None, current_thread_only: bool = False
 ) -> LeakLimit:
+    if filter_fn is not None and not callable(filter_fn):
+        raise ValueError(f"filter_fn is a function of a stack, not {filter_fn!r}")
     return LeakLimit(parse_size(location_limit), filter_fn, current_thread_only)
 
 
 def leaks(limit: LeakLimit, stacks: list[Allocations]) -> list[Allocations]:
-    """Of the stacks of a test those that leak more than is allowed, the largest first."""
+    """Of the stacks of a test those that leak more than is allowed, the largest first.
+
+    Raises whatever the filter raises.
+    """
     found = [
         one
         for one in stacks

@@ -72,7 +72,7 @@ def more_than_before(before: int, peak: int) -> Problem:
 
 
 def leaking(limit: LeakLimit, found: list[Allocations], style: Style) -> Problem:
-    rows = [(one.live_bytes, one.live_count, one.native_stack) for one in found]
+    rows = [(one.live_bytes, one.live_count, _stack_of(one, style.native)) for one in found]
     frames = max(style.frames, _FEWEST_LEAK_FRAMES)
     return Problem(
         f"Test was allowed to leak {size_text(limit.bytes)} per location "
@@ -80,6 +80,16 @@ def leaking(limit: LeakLimit, found: list[Allocations], style: Style) -> Problem
         (
             "oomrec-leaked-memory",
             _listing("List of leaked allocations:", rows, frames, "allocated"),
+        ),
+    )
+
+
+def filter_failed(error: Exception) -> Problem:
+    return Problem(
+        f"filter_fn of limit_leaks raised {type(error).__name__}: {error}",
+        (
+            "oomrec-leaked-memory",
+            "It is asked for each stack that leaks, and returns True or False.",
         ),
     )
 
