@@ -134,7 +134,7 @@ def test_a_label_that_nothing_was_allocated_under_has_no_report(kernel):
 def test_a_refusal_is_the_cell_s_error_and_has_a_bundle(kernel, installed):
     shown = kernel.run("%%oomrec\nhuge = bytearray(2 << 30)")
     assert shown["error"] == "MemoryError"
-    bundle = kernel.run("print(oomrec.last_bundle())")["stdout"].strip()
+    bundle = kernel.run("import oomrec; print(oomrec.last_bundle())")["stdout"].strip()
     assert Path(bundle).parent == installed / "oom_dumps"
     metadata = json.loads((Path(bundle) / "metadata.json").read_text())
     assert metadata["request"]["size"] >= 2 << 30 and metadata["context"].startswith("cell ")
