@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import multiprocessing
+import operator
 import os
 import re
 import sys
@@ -162,14 +163,10 @@ def test_an_exception_that_cannot_be_printed():
     assert classify_oom_exception(Mute()) == NOT
 
 
-def grow():
-    return [0] * 2**61
-
-
 def test_what_comes_from_another_process():
     """As multiprocessing raises it again, and as PyTorch's workers do where the type cannot be made."""
     with multiprocessing.get_context("spawn").Pool(1) as pool, pytest.raises(MemoryError) as caught:
-        pool.apply(grow)
+        pool.apply_async(operator.mul, ([0], 2**61)).get(60)
     assert classify_oom_exception(caught.value) == oom("MemoryError")
     printed = (
         "Caught {} in DataLoader worker process 0.\nOriginal Traceback (most recent call last):\n"
