@@ -7,10 +7,18 @@ from typing import Any
 
 import pytest
 
+
+def _count(text: str) -> int:
+    number = int(text)
+    if number < 0:
+        raise ValueError(f"a number from 0 on, not {number}")
+    return number
+
+
 # name: (type, default, help). On the command line with dashes, in the ini file as here.
 _VALUES = {
-    "most_allocations": (int, 5, "how many tests the report shows; 0: all"),
-    "stacks": (int, 1, "how many frames of a stack are shown"),
+    "most_allocations": (_count, 5, "how many tests the report shows; 0: all"),
+    "stacks": (_count, 1, "how many frames of a stack are shown"),
 }
 _FLAGS = {
     "native": "show native frames, too",
