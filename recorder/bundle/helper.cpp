@@ -26,6 +26,7 @@
 #include <cerrno>
 #include <cstring>
 #include <new>
+#include <span>
 
 #include "recorder/bundle/bundle.h"
 #include "recorder/bundle/clone.h"
@@ -144,6 +145,13 @@ void wake_waiter(int value) noexcept {
   sys::call(SYS_futex, address(&g_word), FUTEX_WAKE, 1);
 }
 
+// Names and words in the lines are the program's own: none of them is obeyed by a terminal.
+void say_lines(InHook hook, std::span<char> lines) noexcept {
+  for (char& c : lines)
+    if ((static_cast<unsigned char>(c) < ' ' && c != '\n') || c == '\x7f') c = '?';
+  say(hook, {lines.data(), lines.size()});
+}
+
 // The data is safe from the program's end: report, and let the failing thread go on.
 void on_data_written(InHook hook, void* argument) noexcept {
   Desk& desk = *static_cast<Desk*>(argument);
@@ -155,7 +163,7 @@ void on_data_written(InHook hook, void* argument) noexcept {
     if (desk.error != 0)
       report_detour(lines, desk.directory, desk.error, desk.destination.directory);
     report_bundle(lines, desk.work.path, desk.working_directory);
-    say(hook, lines.view());
+    say_lines(hook, {desk.lines, lines.view().size()});
   }
   desk.reported = true;
   if (!desk.in_place) wake_waiter(kDataDone);
@@ -193,7 +201,7 @@ void write_somewhere(Desk& desk) noexcept {
   if (!desk.reported)
     report_failure(desk.hook, lines, desk.view, desk.cause, desk.work.verdict, desk.work);
   report_detour(lines, desk.directory, desk.error, written ? desk.work.path : "");
-  say(desk.hook, lines.view());
+  say_lines(desk.hook, {desk.lines, lines.view().size()});
 }
 
 // The names are part of the evidence that the verdict rests on.
@@ -213,7 +221,7 @@ void judge_crash(Desk& desk) noexcept {
   if (desk.report.quiet) return;
   Text lines{desk.lines};
   lines.add("oomrec: ").add(desk.work.verdict.summary).add('\n');
-  say(desk.hook, lines.view());
+  say_lines(desk.hook, {desk.lines, lines.view().size()});
 }
 
 void run(void* argument) noexcept {

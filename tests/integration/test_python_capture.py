@@ -81,6 +81,11 @@ def test_the_refusal_and_its_exception_are_one_bundle(recorded, python, version)
     assert "return bytearray(200 << 20)" in text and text.rstrip().endswith("MemoryError")
 
 
+def test_no_word_on_stderr_is_obeyed_by_a_terminal(recorded):
+    run = recorded('import oomrec; oomrec.dump("odd \\x1b[31m\\nwords\\x7f")')
+    assert "asked for a bundle: odd ?[31m" in run.stderr and "\x1b" not in run.stderr, str(run)
+
+
 def test_show_tells_what_the_program_said(recorded, oomrec):
     bundle = recorded(REFUSED).only_bundle()
     shown = oomrec.json("show", bundle)
