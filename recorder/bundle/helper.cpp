@@ -99,6 +99,14 @@ struct Desk {
 
 constinit Desk* g_desk = nullptr;
 constinit TextSpace* g_texts = nullptr;
+constinit bool g_texts_open = false;  // it is memory by now
+
+// By whoever has the desk. nullptr: there is none to be had.
+TextSpace* text_space() noexcept {
+  if (g_texts != nullptr && !g_texts_open)
+    g_texts_open = system::open_reserved(g_texts, sizeof(TextSpace));
+  return g_texts_open ? g_texts : nullptr;
+}
 constinit std::atomic<int> g_word{0};
 constinit std::atomic<int> g_helper{0};  // its pid, until it is reaped
 constinit std::atomic<int> g_owner{0};   // the process all this belongs to
@@ -419,7 +427,7 @@ bool prepare(const char* const* environment) noexcept {
   if (memory == nullptr) return false;
   if (system::populate(memory, sizeof(Desk)) != 0) std::memset(memory, 0, sizeof(Desk));
   g_desk = static_cast<Desk*>(memory);
-  g_texts = static_cast<TextSpace*>(system::map_private(sizeof(TextSpace)));
+  g_texts = static_cast<TextSpace*>(system::reserve_private(sizeof(TextSpace)));
   keep_environment(environment, g_desk->command);
   g_owner.store(process_id(), std::memory_order_relaxed);
   return true;
@@ -471,21 +479,25 @@ std::string_view path_of(InHook hook, std::uint64_t number, std::span<char> buff
 
 bool complete_texts_of(InHook hook, std::uint64_t number, const ExceptionTexts& texts,
                        unsigned seconds) noexcept {
-  if (g_desk == nullptr || g_texts == nullptr || system::is_sandboxed()) return false;
+  if (g_desk == nullptr || system::is_sandboxed()) return false;
   const std::uint64_t deadline = sys::monotonic_ns() + seconds * kSecond;
   if (!take_over(deadline) || !claim(deadline)) return false;
   reap();
   Desk& desk = *g_desk;
-  Text path{g_texts->path};
-  const bool known = !place_of(desk, number, path).empty();
+  TextSpace* const space = text_space();
+  bool known = false;
+  if (space != nullptr) {
+    Text path{space->path};
+    known = !place_of(desk, number, path).empty();
+  }
   if (!known) {
     g_word.store(0, std::memory_order_release);
     return false;
   }
-  const bool whole = g_texts->copy(texts);
+  const bool whole = space->copy(texts);
   desk.hook = hook;
   desk.command_seconds = 0;
-  desk.texts_to = g_texts->path;
+  desk.texts_to = space->path;
   desk.texts_done = false;
   start_work(desk);
   return finish(hook, seconds) && desk.texts_done && whole;
@@ -521,8 +533,9 @@ Result write_from_process(InHook hook, const Cause& cause, const Destination& de
   fill(desk, hook, cause, destination, report);
   const std::uint32_t ticket = desk.ticket;
   if (cause.texts != nullptr) {
-    const bool whole = g_texts != nullptr && g_texts->copy(*cause.texts);
-    if (g_texts != nullptr) desk.cause.texts = &g_texts->texts();
+    TextSpace* const space = text_space();
+    const bool whole = space != nullptr && space->copy(*cause.texts);
+    desk.cause.texts = space != nullptr ? &space->texts() : nullptr;
     if (texts_written != nullptr) *texts_written = whole;
   }
 

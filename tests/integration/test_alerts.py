@@ -104,7 +104,7 @@ def test_how_near_is_near_can_be_said(alerted, holder):
 def test_a_refusal_and_a_death_are_told(alerted, preload, victim):
     watching = alerted()
     process = preload.start(
-        victim("dies"), "exits", env={"RANK": 3, "WORLD_SIZE": 4, "LOCAL_RANK": 3}
+        victim("dies"), "exits_later", env={"RANK": 3, "WORLD_SIZE": 4, "LOCAL_RANK": 3}
     )
     process.wait()
     failure, death = watching.first("failure"), watching.first("death")

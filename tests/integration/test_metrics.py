@@ -240,8 +240,9 @@ def test_any_name_is_a_label(metrics, preload, tmp_path):
     assert page.rows("processes", pid=process.pid)[0][0]["program"] == 'we"ird\\na\nme é?'
 
 
-def test_what_is_there_before_the_watch_is_served(metrics, started):
+def test_what_is_there_before_the_watch_is_served(metrics, started, preload):
     process = started("waits")
+    wait_for(lambda: list(preload.dump_dir.glob("oom_*/manifest.json")))
     watching = metrics()
     page = seen(watching, process.pid)
     assert page.value("failures_total", pid=process.pid, api="malloc") == 4

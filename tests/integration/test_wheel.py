@@ -184,7 +184,11 @@ def test_every_command_works_from_it(installed):
 
 
 def read_by_every_command(oomrec, bundle: Path) -> set[str]:
-    lines = reading_lines(oomrec, bundle) + [("redact", [bundle]), ("completion", ["bash"])]
+    lines = reading_lines(oomrec, bundle) + [
+        ("redact", [bundle]),
+        ("merge", [bundle, "-o", "job"]),
+        ("completion", ["bash"]),
+    ]
     for command, words in lines:
         run = oomrec(command, *words)
         assert run.exit_code == 0 and (run.stdout or run.stderr), run
@@ -207,7 +211,6 @@ def started_and_watched(oomrec) -> set[str]:
         ("analyze", ["memory.csv"], 0),
         ("track", [pid, "--duration", "0.3", "--output", "events.json"], 0),
         ("diagnose", [pid, "--duration", "0.3", "--output", "evidence"], 0),
-        ("merge", ["oom_dumps", "-o", "job"], 0),
     ]
     for command, words, exit_code in lines:
         run = oomrec(command, *words)
