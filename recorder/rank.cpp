@@ -3,20 +3,11 @@
 #include <optional>
 
 #include "recorder/environment.h"
+#include "recorder/rank_variables.h"
 
 namespace oomrec::recorder {
 
 namespace {
-
-struct Group {
-  std::string_view rank, local_rank, world_size;
-};
-constexpr Group kGroups[] = {
-    {"RANK", "LOCAL_RANK", "WORLD_SIZE"},
-    {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_LOCAL_RANK", "OMPI_COMM_WORLD_SIZE"},
-    {"SLURM_PROCID", "SLURM_LOCALID", "SLURM_NTASKS"},
-};
-constexpr std::string_view kJobs[] = {"TORCHELASTIC_RUN_ID", "SLURM_JOB_ID"};
 
 // A whole number below 2^31, in digits and nothing else.
 std::optional<std::uint32_t> number_of(std::string_view text) noexcept {
@@ -34,7 +25,7 @@ std::optional<std::uint32_t> number_of(std::string_view text) noexcept {
 
 RankFacts read_rank(const char* const* environment) noexcept {
   RankFacts facts;
-  for (const Group& group : kGroups) {
+  for (const RankVariables& group : kRankVariables) {
     const auto rank = number_of(variable(environment, group.rank));
     const auto local_rank = number_of(variable(environment, group.local_rank));
     const auto world_size = number_of(variable(environment, group.world_size));
@@ -46,7 +37,7 @@ RankFacts read_rank(const char* const* environment) noexcept {
     facts.world_size = *world_size;
     break;
   }
-  for (const std::string_view name : kJobs)
+  for (const std::string_view name : kJobVariables)
     if (facts.job.empty()) facts.job = variable(environment, name);
   return facts;
 }

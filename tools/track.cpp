@@ -80,8 +80,8 @@ struct TrackOptions {
                             : observe_recorded(std::move(recorded.front()), choice);
   }
 
-  RankIdentity rank_of_process(const Arguments& arguments, pid_t pid) const {
-    RankIdentity given;
+  RankTags rank_of_process(const Arguments& arguments, pid_t pid) const {
+    RankTags given;
     const auto take = [&](const char* name, unsigned value, std::optional<std::int64_t>& to) {
       if (arguments.given(name)) to = value;
     };
@@ -116,7 +116,7 @@ int track_command(const Words& words) {
   if (options.buffer_size != 0) options.recorder.buffer_events = options.buffer_size;
 
   const std::unique_ptr<Observed> observed = options.observed();
-  const RankIdentity rank = options.rank_of_process(arguments, observed->pid());
+  const RankTags rank = options.rank_of_process(arguments, observed->pid());
   const bool is_recorded = observed->recording() != nullptr;
   if (options.flight_recorder && !is_recorded) not_recorded(*observed, "--oom-flight-recorder");
   if (options.watchdog && !is_recorded) not_recorded(*observed, "--watchdog");

@@ -19,8 +19,8 @@ std::string name_of_process(const Subject& subject) {
   return fmt::format("{} (pid {}{})", printable(subject.program()), subject.pid(), rank);
 }
 
-Trouble trouble_of(Rule rule, const Subject& subject) {
-  Trouble trouble;
+Concern trouble_of(Rule rule, const Subject& subject) {
+  Concern trouble;
   trouble.rule = rule;
   trouble.realtime_ns = realtime_now_ns();
   trouble.program = subject.program();
@@ -43,7 +43,7 @@ void Alerts::look_at_limit(const Subject& subject) {
   if (!nearest ||
       !hysteresis_.falls(subject.path().native(), nearest->headroom_ratio(), least_headroom_))
     return;
-  Trouble trouble = trouble_of(Rule::near_limit, subject);
+  Concern trouble = trouble_of(Rule::near_limit, subject);
   trouble.text = fmt::format("{} is near a limit ({}): {} of {} are left", name_of_process(subject),
                              name_of(nearest->kind), size_text(nearest->headroom_bytes),
                              size_text(nearest->limit_bytes));
@@ -76,7 +76,7 @@ void Alerts::look_at_devices() {
     const std::uint64_t free_bytes = total - used;
     const double ratio = static_cast<double>(free_bytes) / static_cast<double>(total);
     if (!hysteresis_.falls(key, ratio, least_headroom_)) continue;
-    Trouble trouble = trouble_of(Rule::device_nearly_full, *device.subject);
+    Concern trouble = trouble_of(Rule::device_nearly_full, *device.subject);
     trouble.text =
         fmt::format("{}, which {} uses, is nearly full: {} of {} are free", device.label,
                     name_of_process(*device.subject), size_text(free_bytes), size_text(total));
@@ -96,7 +96,7 @@ void Alerts::look_at_failures(const Subject& subject) {
   if (total <= told) return;
   const std::uint64_t more = total - told;
   told = total;
-  Trouble trouble = trouble_of(Rule::failure, subject);
+  Concern trouble = trouble_of(Rule::failure, subject);
   trouble.text = fmt::format("{} was refused memory: {}", name_of_process(subject),
                              plural(more, "request", "requests"));
   trouble.figures = {{"failures", more}, {"failures_total", total}};
@@ -105,7 +105,7 @@ void Alerts::look_at_failures(const Subject& subject) {
 
 void Alerts::on_death(const Death& death) {
   if (!is_for_memory(death.verdict)) return;
-  Trouble trouble = trouble_of(Rule::death, death.subject);
+  Concern trouble = trouble_of(Rule::death, death.subject);
   trouble.text = fmt::format("{} died for lack of memory: {}", name_of_process(death.subject),
                              name_of(death.verdict));
   trouble.bundle = printable(death.bundle.string());
@@ -123,7 +123,7 @@ void Alerts::short_of_memory(const std::filesystem::path& recording,
                              const std::filesystem::path& bundle) {
   const Subject* const subject = census_.find(recording);
   if (subject == nullptr) return;
-  Trouble trouble = trouble_of(Rule::pressure, *subject);
+  Concern trouble = trouble_of(Rule::pressure, *subject);
   trouble.text =
       fmt::format("the machine waits for memory; the largest recorded process is {}, resident {}",
                   name_of_process(*subject), size_text(subject->gauges().rss_bytes));

@@ -10,7 +10,7 @@ bool Hysteresis::falls(const std::string& what, double ratio, double threshold) 
   return false;
 }
 
-void Pace::add(Trouble trouble) {
+void Pace::add(Concern trouble) {
   std::optional<Alert>& alert = waiting_[trouble.rule].alert;
   if (!alert) {
     alert = Alert{std::move(trouble), {}};

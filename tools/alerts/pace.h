@@ -32,7 +32,7 @@ class Pace {
   static constexpr auto kBetweenAlerts = std::chrono::minutes{1};  // of one rule
   static constexpr std::size_t kMostAlso = 20;
 
-  void add(Trouble trouble);
+  void add(Concern trouble);
 
   // The alerts that are due.
   std::vector<Alert> take(Clock::time_point now);

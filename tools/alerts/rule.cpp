@@ -15,11 +15,11 @@ std::string host_name() {
   return gethostname(name, sizeof name - 1) == 0 ? name : "";
 }
 
-Json rank_of(const Trouble& trouble) {
+Json rank_of(const Concern& trouble) {
   return trouble.rank.empty() ? Json{} : Json(std::stoul(trouble.rank));
 }
 
-Json brief(const Trouble& trouble) {
+Json brief(const Concern& trouble) {
   return Json{{"time_utc", time_text(trouble.realtime_ns)},
               {"program", printable(trouble.program)},
               {"rank", rank_of(trouble)},
@@ -32,7 +32,7 @@ Json brief(const Trouble& trouble) {
 }  // namespace
 
 Json json_of(const Alert& alert) {
-  const Trouble& first = alert.first;
+  const Concern& first = alert.first;
   const std::size_t others = alert.also.size() + alert.left_out;
   std::string text = first.text;
   if (others != 0) text += fmt::format(" (and {} more)", others);
@@ -44,7 +44,7 @@ Json json_of(const Alert& alert) {
   json["text"] = text;
   json["command_line"] = text_or_null(clip(printable(first.command_line), kMostCommandLine));
   json["also"] = Json::array();
-  for (const Trouble& trouble : alert.also) json["also"].push_back(brief(trouble));
+  for (const Concern& trouble : alert.also) json["also"].push_back(brief(trouble));
   json["left_out"] = alert.left_out;
   return json;
 }

@@ -16,7 +16,7 @@ inline constexpr auto kRuleNames = std::to_array<std::string_view>(
     {"near_limit", "failure", "death", "pressure", "device_nearly_full"});
 
 // Something that one of the rules is about, of one process.
-struct Trouble {
+struct Concern {
   Rule rule = Rule::near_limit;
   std::uint64_t realtime_ns = 0;  // since 1970
   std::string program;
@@ -29,8 +29,8 @@ struct Trouble {
 };
 
 struct Alert {
-  Trouble first;
-  std::vector<Trouble> also;   // of the same rule, since its last alert
+  Concern first;
+  std::vector<Concern> also;   // of the same rule, since its last alert
   std::uint64_t left_out = 0;  // there were still more
 };
 

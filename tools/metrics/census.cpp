@@ -16,7 +16,7 @@ using namespace std::chrono_literals;
 // Where somebody else (`oomrec run`) is at the recording, how long its bundle may take.
 constexpr auto kUntilSettled = 3s;
 
-Row program_of(Row row) {
+SeriesRow program_of(SeriesRow row) {
   row.pid.reset();
   return row;
 }
@@ -27,8 +27,8 @@ Census::Census(std::vector<fs::path> dump_directories)
     : dump_directories_(std::move(dump_directories)), bundles_(directories_of_bundles()) {}
 
 // A program too many is counted with the others of its kind.
-Row Census::row_for(const Subject& subject) const {
-  Row row{subject.program(), subject.rank()};
+SeriesRow Census::row_for(const Subject& subject) const {
+  SeriesRow row{subject.program(), subject.rank()};
   if (!programs_.contains(row) && programs_.size() >= kMostPrograms) row = {"other", ""};
   std::size_t with_pid = 0;
   for (const auto& [path, member] : members_) with_pid += !member.died && member.row.pid ? 1 : 0;
@@ -40,7 +40,7 @@ void Census::began(const Session& session, bool in_sight) {
   if (members_.contains(session.path)) return;  // dead, and its recording may not be removed
   auto subject = Subject::of(session.path, in_sight);
   if (subject == nullptr) return;
-  const Row row = row_for(*subject);
+  const SeriesRow row = row_for(*subject);
   const auto now = Clock::now();
   const std::uint64_t before = subject->bundles_written();
   programs_.emplace(program_of(row), now);
@@ -82,7 +82,7 @@ bool Census::take_new_bundles() {
     if (writer != nullptr) {
       writer->subject->counts().bundles[trigger] += 1;
       writer->last_bundle = bundle.path;
-    } else if (const Row program{bundle.program, bundle.rank}; programs_.contains(program)) {
+    } else if (const SeriesRow program{bundle.program, bundle.rank}; programs_.contains(program)) {
       retired_[program].bundles[trigger] += 1;  // its process was gone before it was seen
     }
   }
@@ -195,16 +195,16 @@ void Census::forget() {
   });
 }
 
-std::map<Row, RowFigures> Census::rows() const {
-  std::map<Row, RowFigures> rows;
+std::map<SeriesRow, RowFigures> Census::rows() const {
+  std::map<SeriesRow, RowFigures> rows;
   for (const auto& [program, born] : programs_) rows[program].born = born;
   for (const auto& [program, counts] : retired_) rows[program].counts += counts;
-  std::map<Row, const Member*> last_dead;
+  std::map<SeriesRow, const Member*> last_dead;
   for (const auto& [path, member] : members_) {
     if (member.retired) continue;
-    std::vector<Row> of = {program_of(member.row)};
+    std::vector<SeriesRow> of = {program_of(member.row)};
     if (member.row.pid) of.push_back(member.row);
-    for (const Row& row : of) {
+    for (const SeriesRow& row : of) {
       RowFigures& figures = rows[row];
       figures.counts += member.subject->counts();
       if (row.pid && (figures.born == Clock::time_point{} || member.born < figures.born))

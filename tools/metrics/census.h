@@ -25,11 +25,11 @@
 namespace oomrec::tools {
 
 // What the label values are of.
-struct Row {
+struct SeriesRow {
   std::string program;
   std::string rank;             // empty: it has none
   std::optional<int> pid = {};  // nothing: of all processes of the program and rank
-  auto operator<=>(const Row&) const = default;
+  auto operator<=>(const SeriesRow&) const = default;
 };
 
 struct RowFigures {
@@ -63,7 +63,7 @@ class Census : public Listener, public Attendant {
   const Subject* find(const std::filesystem::path& recording) const;
 
   // All programs, then all processes that have a pid.
-  std::map<Row, RowFigures> rows() const;
+  std::map<SeriesRow, RowFigures> rows() const;
 
   // Called when it is known how a process ended.
   void on_death(std::function<void(const Death&)> told) { tells_death_ = std::move(told); }
@@ -81,7 +81,7 @@ class Census : public Listener, public Attendant {
  private:
   struct Member {
     std::unique_ptr<Subject> subject;
-    Row row;  // with or without a pid
+    SeriesRow row;  // with or without a pid
     Clock::time_point born;
     std::uint64_t bundles_before;  // that it had written by itself
     std::filesystem::path last_bundle = {};
@@ -91,7 +91,7 @@ class Census : public Listener, public Attendant {
   };
   using Members = std::map<std::filesystem::path, Member>;
 
-  Row row_for(const Subject& subject) const;
+  SeriesRow row_for(const Subject& subject) const;
   std::set<std::filesystem::path> directories_of_bundles() const;
   bool take_new_bundles();
   void settle(Member& member);
@@ -100,9 +100,9 @@ class Census : public Listener, public Attendant {
   void forget();
 
   const std::vector<std::filesystem::path> dump_directories_;
-  Members members_;                            // by the recording
-  std::map<Row, Counts> retired_;              // by program and rank
-  std::map<Row, Clock::time_point> programs_;  // that were ever seen, and when: they stay
+  Members members_;                                  // by the recording
+  std::map<SeriesRow, Counts> retired_;              // by program and rank
+  std::map<SeriesRow, Clock::time_point> programs_;  // that were ever seen, and when: they stay
   BundleWatch bundles_;
   std::function<void(const Death&)> tells_death_;
   std::function<void()> tells_change_;

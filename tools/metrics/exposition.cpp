@@ -38,7 +38,7 @@ class Family {
   std::string_view base_;
 };
 
-void add_failures(Family& family, const Row& row, const RowFigures& figures,
+void add_failures(Family& family, const SeriesRow& row, const RowFigures& figures,
                   const bool (&is_here)[session::kVendors]) {
   const auto add = [&](ApiSet set) {
     for (const Api api : refusable_apis(set)) {
@@ -55,7 +55,7 @@ void add_failures(Family& family, const Row& row, const RowFigures& figures,
 }
 
 // A driver is known to be there when its device is, or when somebody has reached it.
-void see_drivers(const std::map<Row, RowFigures>& rows, bool (&is_here)[session::kVendors]) {
+void see_drivers(const std::map<SeriesRow, RowFigures>& rows, bool (&is_here)[session::kVendors]) {
   constexpr std::array kDevices = {"/dev/nvidiactl", "/dev/kfd"};
   for (std::size_t vendor = 0; vendor < session::kVendors; ++vendor) {
     std::error_code error;
@@ -71,61 +71,61 @@ struct Drivers {
 
 struct FamilyRow {
   std::string_view name, type, help;
-  void (*add)(Family&, const Row&, const RowFigures&, const Drivers&);
+  void (*add)(Family&, const SeriesRow&, const RowFigures&, const Drivers&);
 };
 
 // clang-format off
 constexpr auto kFamilies = std::to_array<FamilyRow>({
   {"live_bytes", "gauge", "Bytes that are allocated now, by space. torch lies inside the other spaces.",
-   [](Family& family, const Row&, const RowFigures& figures, const Drivers&) {
+   [](Family& family, const SeriesRow&, const RowFigures& figures, const Drivers&) {
      for (const auto& [space, bytes] : figures.gauges.spaces) family.add(bytes.live, {{"space", name_of(space)}});
    }},
   {"peak_bytes", "gauge", "Most bytes that one process has had allocated at a time, by space.",
-   [](Family& family, const Row&, const RowFigures& figures, const Drivers&) {
+   [](Family& family, const SeriesRow&, const RowFigures& figures, const Drivers&) {
      for (const auto& [space, bytes] : figures.gauges.spaces) family.add(bytes.peak, {{"space", name_of(space)}});
    }},
   {"rss_bytes", "gauge", "Resident memory. Pages that processes share count in each of them.",
-   [](Family& family, const Row&, const RowFigures& figures, const Drivers&) { family.add(figures.gauges.rss_bytes); }},
+   [](Family& family, const SeriesRow&, const RowFigures& figures, const Drivers&) { family.add(figures.gauges.rss_bytes); }},
   {"device_used_bytes", "gauge", "Memory of a GPU that is in use, by whichever process, as its driver told last.",
-   [](Family& family, const Row&, const RowFigures& figures, const Drivers&) {
+   [](Family& family, const SeriesRow&, const RowFigures& figures, const Drivers&) {
      for (const auto& [name, bytes] : figures.gauges.devices) family.add(bytes.used, {{"device", name.first}, {"uuid", name.second}});
    }},
   {"device_total_bytes", "gauge", "Memory that a GPU has.",
-   [](Family& family, const Row&, const RowFigures& figures, const Drivers&) {
+   [](Family& family, const SeriesRow&, const RowFigures& figures, const Drivers&) {
      for (const auto& [name, bytes] : figures.gauges.devices) family.add(bytes.total, {{"device", name.first}, {"uuid", name.second}});
    }},
   {"limit_bytes", "gauge", "Limits that are in force, by kind; the lowest where processes differ.",
-   [](Family& family, const Row&, const RowFigures& figures, const Drivers&) {
+   [](Family& family, const SeriesRow&, const RowFigures& figures, const Drivers&) {
      for (const auto& [kind, bytes] : figures.gauges.limits) family.add(bytes, {{"kind", name_of(kind)}});
    }},
   {"headroom_bytes", "gauge", "What is left to the limit that is nearest in proportion; of the process that is nearest.",
-   [](Family& family, const Row&, const RowFigures& figures, const Drivers&) {
+   [](Family& family, const SeriesRow&, const RowFigures& figures, const Drivers&) {
      if (figures.gauges.nearest) family.add(figures.gauges.nearest->headroom_bytes);
    }},
   {"headroom_ratio", "gauge", "The same as a part of that limit: 0 is reached, 1 is untouched.",
-   [](Family& family, const Row&, const RowFigures& figures, const Drivers&) {
+   [](Family& family, const SeriesRow&, const RowFigures& figures, const Drivers&) {
      if (figures.gauges.nearest) family.add(figures.gauges.nearest->headroom_ratio());
    }},
   {"processes", "gauge", "Recorded processes that live; 0 for one that is dead.",
-   [](Family& family, const Row&, const RowFigures& figures, const Drivers&) { family.add(figures.living); }},
+   [](Family& family, const SeriesRow&, const RowFigures& figures, const Drivers&) { family.add(figures.living); }},
   {"failures_total", "counter", "Requests for memory that were refused, by the function that was called.",
-   [](Family& family, const Row& row, const RowFigures& figures, const Drivers& drivers) { add_failures(family, row, figures, drivers.are_here); }},
+   [](Family& family, const SeriesRow& row, const RowFigures& figures, const Drivers& drivers) { add_failures(family, row, figures, drivers.are_here); }},
   {"bundles_total", "counter", "Bundles that were written, by trigger.",
-   [](Family& family, const Row&, const RowFigures& figures, const Drivers&) {
+   [](Family& family, const SeriesRow&, const RowFigures& figures, const Drivers&) {
      for (const Trigger trigger : counted_triggers()) family.add(figures.counts.bundles[static_cast<std::size_t>(trigger)], {{"trigger", name_of(trigger)}});
    }},
   {"deaths_total", "counter", "Processes that ended, by verdict; exited: by themselves.",
-   [](Family& family, const Row&, const RowFigures& figures, const Drivers&) {
+   [](Family& family, const SeriesRow&, const RowFigures& figures, const Drivers&) {
      for (const VerdictCode verdict : verdicts_of_deaths()) family.add(figures.counts.deaths[static_cast<std::size_t>(verdict)], {{"verdict", name_of(verdict)}});
    }},
   {"events_total", "counter", "Events that were recorded with their stack.",
-   [](Family& family, const Row&, const RowFigures& figures, const Drivers&) { family.add(figures.counts.events); }},
+   [](Family& family, const SeriesRow&, const RowFigures& figures, const Drivers&) { family.add(figures.counts.events); }},
   {"dropped_events_total", "counter", "Events that were not recorded because a table was full.",
-   [](Family& family, const Row&, const RowFigures& figures, const Drivers&) { family.add(figures.counts.dropped_events); }},
+   [](Family& family, const SeriesRow&, const RowFigures& figures, const Drivers&) { family.add(figures.counts.dropped_events); }},
 });
 // clang-format on
 
-std::string base_labels(const Row& row) {
+std::string base_labels(const SeriesRow& row) {
   std::string labels = fmt::format("program=\"{}\",rank=\"{}\"", escaped_label(row.program),
                                    escaped_label(row.rank));
   if (row.pid) labels += fmt::format(",pid=\"{}\"", *row.pid);
@@ -146,7 +146,7 @@ std::string escaped_label(std::string_view value) {
   return escaped;
 }
 
-std::string exposition(std::map<Row, RowFigures> rows,
+std::string exposition(std::map<SeriesRow, RowFigures> rows,
                        std::optional<Attendant::Clock::time_point> last_scrape) {
   for (auto& [row, figures] : rows)
     if (last_scrape && figures.born >= *last_scrape) figures.counts = {};

@@ -18,7 +18,7 @@ std::string escaped_label(std::string_view value);
 // All families, each with its HELP and TYPE, also those that have no sample yet. The counters of
 // rows that are born since `last_scrape` are 0, whatever they have come to: who sees a series for
 // the first time sees no increase in it. Nothing: all are as they are.
-std::string exposition(std::map<Row, RowFigures> rows,
+std::string exposition(std::map<SeriesRow, RowFigures> rows,
                        std::optional<Attendant::Clock::time_point> last_scrape = {});
 
 }  // namespace oomrec::tools

@@ -2,21 +2,12 @@
 
 #include <charconv>
 
+#include "recorder/rank_variables.h"
+
 namespace oomrec::tools {
 namespace {
 
-// Launchers' variables: a group counts when it is whole.
-struct Variables {
-  const char *rank, *local_rank, *world_size;
-};
-constexpr Variables kLaunchers[] = {
-    {"RANK", "LOCAL_RANK", "WORLD_SIZE"},
-    {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_LOCAL_RANK", "OMPI_COMM_WORLD_SIZE"},
-    {"SLURM_PROCID", "SLURM_LOCALID", "SLURM_NTASKS"},
-};
-constexpr const char* kJobs[] = {"TORCHELASTIC_RUN_ID", "SLURM_JOB_ID"};
-
-std::optional<std::uint32_t> variable(const Json& environment, const char* name) {
+std::optional<std::uint32_t> variable(const Json& environment, std::string_view name) {
   const auto text = text_of(environment, name);
   std::uint32_t value = 0;
   if (!text) return std::nullopt;
@@ -39,11 +30,11 @@ std::optional<RankIdentity> checked(std::optional<std::uint64_t> rank,
 }  // namespace
 
 std::optional<RankIdentity> rank_in(const Json& environment) {
-  for (const Variables& names : kLaunchers) {
+  for (const RankVariables& names : kRankVariables) {
     auto found = checked(variable(environment, names.rank), variable(environment, names.local_rank),
                          variable(environment, names.world_size), {});
     if (!found) continue;
-    for (const char* const job : kJobs)
+    for (const std::string_view job : kJobVariables)
       if (found->job.empty()) found->job = text_of(environment, job).value_or("");
     return found;
   }

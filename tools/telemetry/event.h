@@ -15,7 +15,7 @@ namespace oomrec::tools {
 
 inline constexpr std::int64_t kTelemetryVersion = 2;
 
-struct TelemetryEvent : RankIdentity {
+struct TelemetryEvent : RankTags {
   std::int64_t timestamp_ns = 0;  // since 1970
   std::string event_type = "sample";
   std::string collector = "oomrec";

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <charconv>
 #include <cstdlib>
 #include <fstream>
@@ -11,21 +10,12 @@
 #include <map>
 #include <vector>
 
+#include "recorder/rank_variables.h"
 #include "tools/error.h"
 #include "tools/text.h"
 
 namespace oomrec::tools {
 namespace {
-
-struct Group {
-  std::string_view rank, local_rank, world_size;
-};
-constexpr std::array kGroups = {
-    Group{"RANK", "LOCAL_RANK", "WORLD_SIZE"},
-    Group{"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_LOCAL_RANK", "OMPI_COMM_WORLD_SIZE"},
-    Group{"SLURM_PROCID", "SLURM_LOCALID", "SLURM_NTASKS"},
-};
-constexpr std::array<std::string_view, 2> kJobs = {"TORCHELASTIC_RUN_ID", "SLURM_JOB_ID"};
 
 std::optional<std::int64_t> number(const std::optional<std::string>& text) {
   std::int64_t value = 0;
@@ -36,7 +26,7 @@ std::optional<std::int64_t> number(const std::optional<std::string>& text) {
 }
 
 // What contradicts itself, in words; empty: nothing does.
-std::string contradiction(const RankIdentity& identity) {
+std::string contradiction(const RankTags& identity) {
   if (identity.world_size && *identity.world_size < 1) return "world size 0";
   // Whoever reads a rank without a world size takes the world for one process.
   const std::int64_t world = identity.world_size.value_or(1);
@@ -49,18 +39,18 @@ std::string contradiction(const RankIdentity& identity) {
 
 }  // namespace
 
-RankIdentity rank_of(const Variables& variables) {
-  RankIdentity found;
-  for (const Group& group : kGroups) {
+RankTags rank_of(const Variables& variables) {
+  RankTags found;
+  for (const RankVariables& group : kRankVariables) {
     const auto rank = number(variables(group.rank));
     const auto local_rank = number(variables(group.local_rank));
     const auto world_size = number(variables(group.world_size));
-    const RankIdentity tried{{}, rank, local_rank, world_size};
+    const RankTags tried{{}, rank, local_rank, world_size};
     if (!rank || !local_rank || !world_size || !contradiction(tried).empty()) continue;
     found = tried;
     break;
   }
-  for (const std::string_view name : kJobs) {
+  for (const std::string_view name : kJobVariables) {
     found.job_id = variables(name);
     if (found.job_id && !found.job_id->empty()) return found;
   }
@@ -68,8 +58,8 @@ RankIdentity rank_of(const Variables& variables) {
   return found;
 }
 
-RankIdentity with_given(const RankIdentity& found, const RankIdentity& given) {
-  RankIdentity both = found;
+RankTags with_given(const RankTags& found, const RankTags& given) {
+  RankTags both = found;
   if (given.job_id) both.job_id = given.job_id;
   if (given.rank) both.rank = given.rank;
   if (given.local_rank) both.local_rank = given.local_rank;

@@ -10,7 +10,7 @@
 
 namespace oomrec::tools {
 
-struct RankIdentity {
+struct RankTags {
   std::optional<std::string> job_id;
   std::optional<std::int64_t> rank, local_rank, world_size;  // ranks < world_size
 };
@@ -19,11 +19,11 @@ struct RankIdentity {
 using Variables = std::function<std::optional<std::string>(std::string_view)>;
 
 // Of a group of variables that is incomplete, or makes no sense, the next is tried.
-RankIdentity rank_of(const Variables& variables);
+RankTags rank_of(const Variables& variables);
 
 // As `given` says, and where it does not, as `found` does. Throws Error with bad_input where the
 // result contradicts itself.
-RankIdentity with_given(const RankIdentity& found, const RankIdentity& given);
+RankTags with_given(const RankTags& found, const RankTags& given);
 
 Variables own_variables();
 Variables variables_of_process(int pid);  // none where they may not be read

@@ -21,10 +21,10 @@ std::int64_t signed_of(std::uint64_t bytes) { return static_cast<std::int64_t>(b
 
 }  // namespace
 
-Tracker::Tracker(Observed& observed, const Thresholds& thresholds, const RankIdentity& rank,
+Tracker::Tracker(Observed& observed, const Thresholds& thresholds, const RankTags& rank,
                  double interval_s, TrackerParts parts)
     : observed_(observed), alerts_(thresholds), parts_(std::move(parts)) {
-  static_cast<RankIdentity&>(begun_) = rank;
+  static_cast<RankTags&>(begun_) = rank;
   begun_.collector = "oomrec track";
   begun_.sampling_interval_ms = std::llround(interval_s * 1000);
   begun_.pid = observed.pid();

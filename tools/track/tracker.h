@@ -24,8 +24,8 @@ struct TrackerParts {
 
 class Tracker {
  public:
-  Tracker(Observed& observed, const Thresholds& thresholds, const RankIdentity& rank,
-          double interval_s, TrackerParts parts);
+  Tracker(Observed& observed, const Thresholds& thresholds, const RankTags& rank, double interval_s,
+          TrackerParts parts);
 
   // The first look is the event "start". False: what is observed has ended.
   bool look();

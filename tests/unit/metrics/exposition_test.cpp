@@ -57,9 +57,9 @@ TEST_CASE("a program has the sum of what its processes hold, and the nearest of 
 
 TEST_CASE("counters of a row that is born since the last scrape are 0, gauges are as they are") {
   const auto now = Attendant::Clock::now();
-  std::map<Row, RowFigures> rows;
+  std::map<SeriesRow, RowFigures> rows;
   for (const int pid : {7, 8}) {
-    RowFigures& figures = rows[Row{"train", "0", pid}];
+    RowFigures& figures = rows[SeriesRow{"train", "0", pid}];
     figures.gauges.rss_bytes = 101;
     figures.counts.events = 53;
     figures.counts.failures[Api::malloc] = 3;
@@ -76,10 +76,10 @@ TEST_CASE("counters of a row that is born since the last scrape are 0, gauges ar
 }
 
 TEST_CASE("functions of a GPU's driver are there where one is reached") {
-  std::map<Row, RowFigures> rows;
-  rows[Row{"a", "", 1}].reached[static_cast<std::size_t>(session::Vendor::cuda)] = true;
-  rows[Row{"a", "", 2}];
-  rows[Row{"a", ""}];
+  std::map<SeriesRow, RowFigures> rows;
+  rows[SeriesRow{"a", "", 1}].reached[static_cast<std::size_t>(session::Vendor::cuda)] = true;
+  rows[SeriesRow{"a", "", 2}];
+  rows[SeriesRow{"a", ""}];
   const std::string text = exposition(rows);
   const auto line = [](const std::string& pid) {
     return "oomrec_failures_total{program=\"a\",rank=\"\"" + pid + ",api=\"cuMemAlloc\"} 0";

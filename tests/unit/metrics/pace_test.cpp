@@ -9,8 +9,8 @@ using namespace std::chrono_literals;
 
 namespace {
 
-Trouble trouble(Rule rule, int pid) {
-  Trouble made;
+Concern trouble(Rule rule, int pid) {
+  Concern made;
   made.rule = rule;
   made.pid = pid;
   made.program = "train";

@@ -262,29 +262,29 @@ TEST_CASE("cells are quoted where they must be, and read back") {
 }
 
 TEST_CASE("a rank is that of the first group of variables that is whole and makes sense") {
-  const RankIdentity torch = rank_of(variables({{"RANK", "3"},
-                                                {"LOCAL_RANK", "1"},
-                                                {"WORLD_SIZE", "8"},
-                                                {"SLURM_PROCID", "5"},
-                                                {"TORCHELASTIC_RUN_ID", "run"},
-                                                {"SLURM_JOB_ID", "99"}}));
+  const RankTags torch = rank_of(variables({{"RANK", "3"},
+                                            {"LOCAL_RANK", "1"},
+                                            {"WORLD_SIZE", "8"},
+                                            {"SLURM_PROCID", "5"},
+                                            {"TORCHELASTIC_RUN_ID", "run"},
+                                            {"SLURM_JOB_ID", "99"}}));
   CHECK(torch.rank == 3);
   CHECK(torch.local_rank == 1);
   CHECK(torch.world_size == 8);
   CHECK(torch.job_id == "run");
-  const RankIdentity incomplete = rank_of(variables({{"RANK", "3"},
-                                                     {"WORLD_SIZE", "8"},
-                                                     {"OMPI_COMM_WORLD_RANK", "1"},
-                                                     {"OMPI_COMM_WORLD_LOCAL_RANK", "0"},
-                                                     {"OMPI_COMM_WORLD_SIZE", "2"}}));
+  const RankTags incomplete = rank_of(variables({{"RANK", "3"},
+                                                 {"WORLD_SIZE", "8"},
+                                                 {"OMPI_COMM_WORLD_RANK", "1"},
+                                                 {"OMPI_COMM_WORLD_LOCAL_RANK", "0"},
+                                                 {"OMPI_COMM_WORLD_SIZE", "2"}}));
   CHECK(incomplete.rank == 1);
-  const RankIdentity senseless = rank_of(variables({{"RANK", "8"},
-                                                    {"LOCAL_RANK", "1"},
-                                                    {"WORLD_SIZE", "8"},
-                                                    {"SLURM_PROCID", "5"},
-                                                    {"SLURM_LOCALID", "5"},
-                                                    {"SLURM_NTASKS", "6"},
-                                                    {"SLURM_JOB_ID", "99"}}));
+  const RankTags senseless = rank_of(variables({{"RANK", "8"},
+                                                {"LOCAL_RANK", "1"},
+                                                {"WORLD_SIZE", "8"},
+                                                {"SLURM_PROCID", "5"},
+                                                {"SLURM_LOCALID", "5"},
+                                                {"SLURM_NTASKS", "6"},
+                                                {"SLURM_JOB_ID", "99"}}));
   CHECK(senseless.rank == 5);
   CHECK(senseless.job_id == "99");
   CHECK(!rank_of(variables({{"RANK", "x"}, {"LOCAL_RANK", "0"}, {"WORLD_SIZE", "1"}})).rank);
@@ -292,8 +292,8 @@ TEST_CASE("a rank is that of the first group of variables that is whole and make
 }
 
 TEST_CASE("what is given wins, and may not contradict itself") {
-  const RankIdentity found{"job", 1, 1, 4};
-  const RankIdentity both = with_given(found, {{}, 3, {}, {}});
+  const RankTags found{"job", 1, 1, 4};
+  const RankTags both = with_given(found, {{}, 3, {}, {}});
   CHECK(both.rank == 3);
   CHECK(both.local_rank == 1);
   CHECK(both.job_id == "job");

@@ -10,7 +10,7 @@ from ._marks import Allocations, LeakLimit, MemoryLimit, Stack, size_text
 _MOST_STACKS = 10  # of one test
 _FEWEST_LEAK_FRAMES = 5
 
-# {"bytes", "count", "total_bytes", "stacks": [{"bytes", "count", "frames": [text]}]}
+# {"bytes", "count", "stacks": [{"bytes", "count", "frames": [text]}]}: what was allocated
 Plain = Dict[str, Any]
 
 
