@@ -33,6 +33,7 @@ inline constexpr u64 kMagic = 0x014345524d4f4f1aULL;  // 1A "OOMREC" 01
 inline constexpr u32 kVersion = 6;
 inline constexpr u64 kSegmentBytes = u64{16} << 20;
 inline constexpr u32 kMaxSegments = 64;
+inline constexpr u64 kMostBytes = kMaxSegments * kSegmentBytes;
 inline constexpr u64 kPageBytes = 4096;
 inline constexpr u64 kHeaderBytes = 20480;  // room for the header: zero beyond its last field
 inline constexpr u32 kMaxStringBytes = 64 * 1024;  // longer ones are cut

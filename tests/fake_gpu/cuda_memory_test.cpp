@@ -1,5 +1,4 @@
 // The kinds of memory of the fake driver: what each costs the device, and when it is given back.
-#define DOCTEST_CONFIG_IMPLEMENT_WITH_MAIN
 #include "tests/fake_gpu/cuda_session.h"
 
 using namespace fake_cuda_test;

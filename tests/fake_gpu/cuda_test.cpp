@@ -1,5 +1,4 @@
 // The fake driver is used as a program uses it: linked, and looked up by cuGetProcAddress.
-#define DOCTEST_CONFIG_IMPLEMENT_WITH_MAIN
 #include <dlfcn.h>
 #include <sys/wait.h>
 #include <unistd.h>

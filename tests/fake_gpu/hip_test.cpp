@@ -1,5 +1,4 @@
 // The fake HIP runtime, as a program uses it: no context, a current device for each thread.
-#define DOCTEST_CONFIG_IMPLEMENT_WITH_MAIN
 #include <dlfcn.h>
 #include <doctest/doctest.h>
 

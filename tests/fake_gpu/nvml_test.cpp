@@ -1,5 +1,4 @@
 // The fake NVML: what the environment says, and the devices of the fake driver.
-#define DOCTEST_CONFIG_IMPLEMENT_WITH_MAIN
 #include <doctest/doctest.h>
 
 #include <cstdlib>

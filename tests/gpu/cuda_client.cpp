@@ -1,5 +1,4 @@
 // All of CUDA's table, in one of three ways: OOMREC_TEST_WAY is links, dlsym or resolver.
-#define DOCTEST_CONFIG_IMPLEMENT_WITH_MAIN
 #include "tests/gpu/cuda_client.h"
 
 #include <stdlib.h>

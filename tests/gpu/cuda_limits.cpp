@@ -1,5 +1,4 @@
 // --limit-gpu: OOMREC_LIMIT_GPU=64M@1,32M@0. Physical memory is counted once.
-#define DOCTEST_CONFIG_IMPLEMENT_WITH_MAIN
 #include "tests/gpu/cuda_traps.h"
 
 namespace oomrec::gpu_trial {

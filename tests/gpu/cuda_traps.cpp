@@ -1,5 +1,4 @@
 // What others fell into: CUDA's memory where it is hard to tell whose it is, and when it goes.
-#define DOCTEST_CONFIG_IMPLEMENT_WITH_MAIN
 #include <malloc.h>
 #include <sys/wait.h>
 #include <unistd.h>

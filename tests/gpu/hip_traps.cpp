@@ -1,5 +1,4 @@
 // What HIP does in its own way: one function frees both kinds of memory, a device is reset.
-#define DOCTEST_CONFIG_IMPLEMENT_WITH_MAIN
 #include "tests/gpu/hip_client.h"
 #include "tests/gpu/trial.h"
 

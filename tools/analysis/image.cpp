@@ -9,10 +9,6 @@ namespace oomrec::tools {
 
 using session::TableId;
 
-namespace {
-constexpr std::uint64_t kMostBytes = session::kMaxSegments * session::kSegmentBytes;
-}  // namespace
-
 Image::Image() : bytes_(nullptr, &std::free) {
   capacity_ = session::kHeaderBytes;
   bytes_.reset(static_cast<std::byte*>(std::calloc(1, capacity_)));
@@ -28,10 +24,10 @@ std::uint64_t Image::take(std::uint64_t bytes) {
   const std::uint64_t align = std::clamp<std::uint64_t>(
       std::bit_ceil(bytes), alignof(std::max_align_t), session::kSegmentBytes);
   const std::uint64_t offset = (end_ + align - 1) & ~(align - 1);
-  if (bytes > session::kSegmentBytes || offset + bytes > kMostBytes) return 0;
+  if (bytes > session::kSegmentBytes || offset + bytes > session::kMostBytes) return 0;
   end_ = offset + bytes;
   if (end_ > capacity_) {
-    const std::uint64_t more = std::min(kMostBytes, std::max(end_, 2 * capacity_));
+    const std::uint64_t more = std::min(session::kMostBytes, std::max(end_, 2 * capacity_));
     auto* const grown = static_cast<std::byte*>(std::realloc(bytes_.get(), more));
     if (grown == nullptr) throw std::bad_alloc{};
     static_cast<void>(bytes_.release());

@@ -20,12 +20,11 @@ namespace {
 
 using session::TableId;
 
-constexpr std::uint64_t kMostBytes = session::kMaxSegments * session::kSegmentBytes;
 constexpr std::uint64_t kBlockBytes = std::uint64_t{1} << 20;
 
-class File {
+class RecordingFile {
  public:
-  explicit File(const std::filesystem::path& path)
+  explicit RecordingFile(const std::filesystem::path& path)
       : descriptor_(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY)) {
     struct stat status {};
     if (descriptor_ < 0 || fstat(descriptor_, &status) != 0) {
@@ -38,13 +37,13 @@ class File {
       throw Error{Exit::bad_input, fmt::format("{} is no recording", printable(path.string())),
                   "Give a bundle's directory, or the recording.oomrec in it."};
     }
-    bytes_ = std::min(static_cast<std::uint64_t>(status.st_size), kMostBytes);
+    bytes_ = std::min(static_cast<std::uint64_t>(status.st_size), session::kMostBytes);
   }
-  ~File() {
+  ~RecordingFile() {
     if (descriptor_ >= 0) close(descriptor_);
   }
-  File(const File&) = delete;
-  File& operator=(const File&) = delete;
+  RecordingFile(const RecordingFile&) = delete;
+  RecordingFile& operator=(const RecordingFile&) = delete;
 
   std::uint64_t bytes() const { return bytes_; }
 
@@ -108,7 +107,7 @@ std::uint64_t at_least_zero(std::int64_t sum) {
 }  // namespace
 
 Recording::Recording(const std::filesystem::path& file) : path_(file) {
-  const File source{file};
+  const RecordingFile source{file};
   // From calloc, zero is what was never touched: holes cost no memory.
   auto* const copy = static_cast<std::byte*>(std::calloc(source.bytes() + 1, 1));
   if (copy == nullptr) throw std::bad_alloc{};

@@ -37,7 +37,7 @@ std::unordered_map<std::uint64_t, std::vector<DeviceMoment>> devices_by_time(
   return by_time;
 }
 
-Moment end_of(const Recording& recording) {
+Moment last_moment_of(const Recording& recording) {
   Moment end;
   end.time_ns = recording.end_ns();
   end.rss_bytes = recording.header().health.rss_bytes;
@@ -63,7 +63,7 @@ Moment end_of(const Recording& recording) {
 std::vector<Moment> moments_of(const Recording& recording) {
   const session::View& view = recording.view();
   auto devices = devices_by_time(view);
-  Moment end = end_of(recording);
+  Moment end = last_moment_of(recording);
   std::vector<Moment> moments;
   session::Point point{};
   for (std::uint64_t i = 1; i < view.count(TableId::points); ++i) {

@@ -3,7 +3,9 @@
 #include <glob.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstdlib>
+#include <thread>
 
 #include "recorder/bundle/text.h"
 #include "recorder/session/view.h"
@@ -70,6 +72,12 @@ std::vector<fs::path> dump_directories(const std::string& text) {
     directories.push_back(fs::absolute(text).lexically_normal());
   }
   return directories;
+}
+
+void wait_for_bundle(const std::function<bool()>& is_there) {
+  constexpr int kLooks = 100;
+  for (int look = 0; look < kLooks && !is_there(); ++look)
+    std::this_thread::sleep_for(std::chrono::milliseconds{20});
 }
 
 std::optional<Trigger> trigger_in(const Json& metadata) {

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -28,6 +29,9 @@ std::vector<std::filesystem::path> dump_directories(const std::string& variable)
 
 // Bundles of these directories, the newest first. A directory without a manifest is none.
 std::vector<BundleSummary> bundles_in(const std::vector<std::filesystem::path>& directories);
+
+// Waits for a bundle that somebody else is writing, two seconds at most: until `is_there()`.
+void wait_for_bundle(const std::function<bool()>& is_there);
 
 // Why a bundle was written, by its metadata.
 std::optional<Trigger> trigger_in(const Json& metadata);

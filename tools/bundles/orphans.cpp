@@ -4,11 +4,9 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <chrono>
 #include <csignal>
 #include <cstdlib>
 #include <memory>
-#include <thread>
 
 #include "recorder/bundle/bundle.h"
 #include "recorder/options.h"
@@ -54,10 +52,6 @@ bool is_told(const session::Failure& failure) {
 
 State state_of(const session::View& view) { return static_cast<State>(view.header().state.load()); }
 
-// A bundle may be renamed into place by its process' helper after that process was killed.
-constexpr int kLooksForBundle = 100;
-constexpr auto kBetweenLooks = std::chrono::milliseconds{20};
-
 // The helper that wrote last is at work, for all that can be seen from here.
 bool may_still_write(const session::Header& process) {
   const pid_t helper = process.helper_pid;
@@ -77,16 +71,17 @@ std::vector<BundleSummary> bundles_of(const Recording& orphan, const fs::path& d
   return own;
 }
 
-// The same where one is due, which may be on its way.
+// The same where one is due, which may be on its way: it is renamed into place by its process's
+// helper, also after that process was killed.
 std::vector<BundleSummary> due_bundles_of(const Recording& orphan, const fs::path& directory) {
   std::error_code error;
   std::vector<BundleSummary> own;
-  for (int look = 0; look < kLooksForBundle && fs::is_directory(directory, error); ++look) {
+  wait_for_bundle([&] {
+    if (!fs::is_directory(directory, error)) return true;
     const bool may_come = may_still_write(orphan.header());  // asked first: it may end in between
     own = bundles_of(orphan, directory);
-    if (!own.empty() || !may_come) break;
-    std::this_thread::sleep_for(kBetweenLooks);
-  }
+    return !own.empty() || !may_come;
+  });
   return own;
 }
 

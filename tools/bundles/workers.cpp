@@ -1,9 +1,7 @@
 #include "tools/bundles/workers.h"
 
 #include <algorithm>
-#include <chrono>
 #include <cstring>
-#include <thread>
 #include <vector>
 
 #include "recorder/bundle/text.h"
@@ -26,10 +24,6 @@ namespace {
 namespace fs = std::filesystem;
 using session::ChildDeath;
 using session::Header;
-
-// Another reader may be making the worker's bundle.
-constexpr int kLooksForBundle = 100;
-constexpr auto kBetweenLooks = std::chrono::milliseconds{20};
 
 struct Lost {
   std::int32_t pid;
@@ -55,17 +49,17 @@ bool is_of(const Lost& lost, const Header& parent, const Header& recording) {
          recording.start_monotonic_ns < lost.time_ns;
 }
 
-// The worker's bundles, once there is no recording of it left to be made one.
+// The worker's bundles, once there is no recording of it left to be made one: another reader may be
+// at it.
 std::vector<fs::path> bundles_of(const Lost& lost, const Header& parent, const fs::path& sessions,
                                  const std::vector<fs::path>& directories) {
-  bool on_its_way = true;
-  for (int look = 0; on_its_way && look < kLooksForBundle; ++look) {
-    if (look != 0) std::this_thread::sleep_for(kBetweenLooks);
-    on_its_way = false;
+  wait_for_bundle([&] {
+    bool on_its_way = false;
     for_each_recording({sessions}, [&](const fs::path& path, const Header& header) {
       on_its_way |= path.extension() == session::kFileSuffix && is_of(lost, parent, header);
     });
-  }
+    return !on_its_way;
+  });
   std::vector<fs::path> found;
   for_each_recording(directories, [&](const fs::path& path, const Header& header) {
     const bool bundled = path.filename() == kRecordingName;

@@ -10,15 +10,15 @@
 namespace oomrec::tools {
 namespace {
 
-struct Profile {
+struct ProfileKind {
   std::string_view name;
   At at;
 };
-constexpr Profile kProfiles[] = {
+constexpr ProfileKind kProfiles[] = {
     {"live", At::end}, {"at the peak", At::peak}, {"allocated", At::ever}};
 
-Json profile_json(const Profile& profile, const std::vector<HolderRow>& rows, const Stacks& stacks,
-                  Numbering& frames) {
+Json profile_json(const ProfileKind& profile, const std::vector<HolderRow>& rows,
+                  const Stacks& stacks, Numbering& frames) {
   Json samples = Json::array();
   Json weights = Json::array();
   std::uint64_t sum = 0;
@@ -67,7 +67,7 @@ void write_speedscope(const Exported& exported, Output& output) {
   json.member("exporter", "oomrec " OOMREC_VERSION);
   json.member("activeProfileIndex", 0);
   json.begin_array("profiles");
-  for (const Profile& profile : kProfiles)
+  for (const ProfileKind& profile : kProfiles)
     json.row(profile_json(profile, rows, exported.stacks, frames));
   json.end_array();
   Json list = Json::array();

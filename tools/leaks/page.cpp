@@ -13,7 +13,7 @@
 namespace oomrec::tools {
 namespace {
 
-constexpr double kMiB = 1024 * 1024;
+constexpr double kBytesPerMiB = 1024 * 1024;
 
 std::string bytes_text(double bytes) {
   return size_text(static_cast<std::uint64_t>(std::llround(std::max(0.0, bytes))));
@@ -90,7 +90,7 @@ Json LeakReport::json(std::size_t top) const {
       {"schema_version", 1},
       {"detected", leaks_.detected()},
       {"severity", severity_of(leaks_, reach_)},
-      {"memory_increase_mb", leaks_.bytes() / kMiB},
+      {"memory_increase_mb", leaks_.bytes() / kBytesPerMiB},
       {"time_window_seconds", leaks_.seconds},
       {"suggestions", suggestions_of(leaks_, stacks_, *source_.places)},
       {"checkpoints", leaks_.checkpoints},

@@ -6,12 +6,12 @@
 namespace oomrec::tools {
 namespace {
 
-constexpr double kMiB = 1024 * 1024;
-
 struct Grade {
   std::string_view word;
   double seconds, bytes;  // a limit reached within, or leaked so far
 };
+
+constexpr double kMiB = 1024 * 1024;
 constexpr std::array<Grade, 4> kGrades = {{{"critical", 3600, 1024 * kMiB},
                                            {"high", 24 * 3600, 100 * kMiB},
                                            {"medium", 0, 10 * kMiB},

@@ -15,7 +15,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::size_t kShown = 12;
+constexpr std::size_t kShownProcesses = 12;
 constexpr const char* kSelf = "self";
 
 // The latest bundle of each process in a dump directory, by the manifests' word for the process.
@@ -125,7 +125,7 @@ std::string group_text(const Json& company, bool full) {
   std::stable_sort(rows.begin() + 1, rows.end(), [](const Json* one, const Json* other) {
     return number_of(*one, "live_bytes").value_or(0) > number_of(*other, "live_bytes").value_or(0);
   });
-  const std::size_t shown = full ? rows.size() : std::min(rows.size(), kShown);
+  const std::size_t shown = full ? rows.size() : std::min(rows.size(), kShownProcesses);
   std::string text = fmt::format("  {:>7}  {:<16} {:<10} {:>10} {:>10} {:>10}  {}\n", "pid",
                                  "program", "relation", "live", "RSS", "peak", "outcome");
   std::uint64_t rest = 0;

@@ -11,7 +11,7 @@ namespace oomrec::tools {
 namespace {
 
 constexpr const char* kFile = "objects.json";
-constexpr std::size_t kShown = 5;
+constexpr std::size_t kShownObjects = 5;
 constexpr std::size_t kFrames = 3;  // of the stack that allocated it
 constexpr std::size_t kMostRows = 1000;
 
@@ -105,7 +105,7 @@ Json python_objects_json(const Source& source) {
 std::string python_objects_text(const Json& objects, const Terminal& terminal) {
   std::string text;
   const Json& rows = rows_of(objects, "objects");
-  for (std::size_t i = 0; i < std::min(rows.size(), kShown); ++i) {
+  for (std::size_t i = 0; i < std::min(rows.size(), kShownObjects); ++i) {
     const Json& row = rows[i];
     text += fmt::format(
         "  {:>10}  {}\n", size_text(row["bytes"].get<std::uint64_t>()),
@@ -124,7 +124,7 @@ std::string python_objects_text(const Json& objects, const Terminal& terminal) {
   }
   if (text.empty()) return text;
   const std::uint64_t count = number_of(objects, "count").value_or(0);
-  if (count > kShown)
+  if (count > kShownObjects)
     text += fmt::format("  {} in all hold {}\n", count_text(count),
                         size_text(number_of(objects, "total_bytes").value_or(0)));
   if (!flag_in(objects, "complete")) text += "  there was no time to look through everything\n";

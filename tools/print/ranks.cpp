@@ -10,7 +10,7 @@
 namespace oomrec::tools {
 namespace {
 
-constexpr std::size_t kShown = 64;
+constexpr std::size_t kShownRanks = 64;
 
 std::string word(const Json& row, std::string_view key) {
   return printable(text_of(row, key).value_or("?"));
@@ -102,7 +102,7 @@ std::string ranks_text(const Json& ranks, const Terminal& terminal, bool full) {
   std::vector<const Json*> rows;
   if (const Json& all = member(ranks, "ranks"); all.is_array())
     for (const Json& row : all) rows.push_back(&row);
-  if (!full && rows.size() > kShown) {
+  if (!full && rows.size() > kShownRanks) {
     const auto calm = [](const Json* row) { return member(*row, "trouble").is_null(); };
     std::stable_sort(rows.begin(), rows.end(),
                      [&](const Json* a, const Json* b) { return calm(a) < calm(b); });
@@ -111,7 +111,7 @@ std::string ranks_text(const Json& ranks, const Terminal& terminal, bool full) {
       terminal.paint(Colour::dim, fmt::format("  {:>4}  {:<17} {:<19} {:>9} {:>9}  {}", "rank",
                                               "process", "verdict", "live", "peak", "what"));
   text += "\n";
-  const std::size_t shown = full ? rows.size() : std::min(rows.size(), kShown);
+  const std::size_t shown = full ? rows.size() : std::min(rows.size(), kShownRanks);
   for (std::size_t i = 0; i < shown; ++i) text += line_of(*rows[i], first, terminal);
   if (shown < rows.size()) text += fmt::format("  and {} more: --full\n", rows.size() - shown);
   return text;

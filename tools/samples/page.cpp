@@ -12,7 +12,7 @@
 namespace oomrec::tools {
 namespace {
 
-constexpr std::size_t kMostFunctions = 10;
+constexpr std::size_t kShownFunctions = 10;
 
 std::string bytes_text(double bytes) {
   return (bytes < 0 ? "-" : "") +
@@ -125,14 +125,14 @@ std::string Analysis::functions_text() const {
     return a.peak_mb > b.peak_mb;
   });
   std::string page = "\nfunctions\n        peak        end   duration  function\n";
-  for (std::size_t i = 0; i < std::min(kMostFunctions, calls.size()); ++i)
+  for (std::size_t i = 0; i < std::min(kShownFunctions, calls.size()); ++i)
     page += fmt::format("  {:>10} {:>10} {:>10}  {}\n", megabytes_text(calls[i].peak_mb),
                         megabytes_text(calls[i].end_mb),
                         duration_text(calls[i].end_time - calls[i].start_time),
                         clip(printable(calls[i].name), kColumns - 38));
-  if (calls.size() > kMostFunctions)
+  if (calls.size() > kShownFunctions)
     page +=
-        fmt::format("  and {}: --json\n", plural(calls.size() - kMostFunctions, "more", "more"));
+        fmt::format("  and {}: --json\n", plural(calls.size() - kShownFunctions, "more", "more"));
   return page;
 }
 

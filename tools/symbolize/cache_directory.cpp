@@ -9,26 +9,12 @@
 #include <cstdlib>
 #include <vector>
 
+#include "recorder/system/files.h"
+
 namespace oomrec::tools {
 namespace {
 
 namespace fs = std::filesystem;
-
-class File {
- public:
-  File(const fs::path& path, int flags)
-      : descriptor_(open(path.c_str(), flags | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600)) {}
-  ~File() {
-    if (descriptor_ >= 0) close(descriptor_);
-  }
-  File(const File&) = delete;
-  File& operator=(const File&) = delete;
-
-  int descriptor() const { return descriptor_; }
-
- private:
-  int descriptor_;
-};
 
 // A directory of this user; the last component may be a link only if `follow`.
 bool is_own_directory(const fs::path& path, mode_t forbidden, bool follow) {
@@ -46,14 +32,9 @@ fs::path directory_in(const char* variable) {
   return value;
 }
 
-bool written(int descriptor, std::string_view bytes) {
-  while (!bytes.empty()) {
-    const ssize_t count = ::write(descriptor, bytes.data(), bytes.size());
-    if (count < 0 && errno == EINTR) continue;
-    if (count <= 0) return false;
-    bytes.remove_prefix(static_cast<std::size_t>(count));
-  }
-  return true;
+// Not through a link, and not waiting for a FIFO's other side.
+system::File opened(const fs::path& path, int flags) {
+  return system::File::open(path.c_str(), flags | O_NOFOLLOW | O_NONBLOCK, 0600);
 }
 
 }  // namespace
@@ -75,20 +56,14 @@ bool CacheDirectory::usable() const { return is_own_directory(path_, S_IWGRP | S
 
 std::string CacheDirectory::read(const std::string& name) const {
   if (!usable()) return {};
-  const File file{path_ / name, O_RDONLY};
+  const system::File file = opened(path_ / name, O_RDONLY);
   struct stat status {};
-  if (file.descriptor() < 0 || fstat(file.descriptor(), &status) != 0 || !S_ISREG(status.st_mode) ||
+  if (!file.is_open() || fstat(file.descriptor(), &status) != 0 || !S_ISREG(status.st_mode) ||
       status.st_uid != geteuid() || static_cast<std::uint64_t>(status.st_size) > kMostFileBytes) {
     return {};
   }
   std::string bytes(static_cast<std::size_t>(status.st_size), '\0');
-  std::size_t at = 0;
-  while (at < bytes.size()) {
-    const ssize_t count = ::read(file.descriptor(), bytes.data() + at, bytes.size() - at);
-    if (count < 0 && errno == EINTR) continue;
-    if (count <= 0) return {};
-    at += static_cast<std::size_t>(count);
-  }
+  if (file.read(bytes.data(), bytes.size()) != static_cast<long>(bytes.size())) return {};
   futimens(file.descriptor(), nullptr);  // used: the others go first
   return bytes;
 }
@@ -105,9 +80,9 @@ void CacheDirectory::write(const std::string& name, std::string_view bytes) cons
       path_ / fmt::format("{}.{}.{}{:09}", name, getpid(), now.tv_sec, now.tv_nsec);
   bool whole = false;
   {
-    const File file{unfinished, O_WRONLY | O_CREAT | O_EXCL};
-    if (file.descriptor() < 0) return;
-    whole = written(file.descriptor(), bytes);
+    const system::File file = opened(unfinished, O_WRONLY | O_CREAT | O_EXCL);
+    if (!file.is_open()) return;
+    whole = file.write(bytes.data(), bytes.size()) == 0;
   }
   if (!whole || rename(unfinished.c_str(), (path_ / name).c_str()) != 0) {
     unlink(unfinished.c_str());

@@ -7,7 +7,6 @@
 namespace oomrec::tools {
 namespace {
 
-constexpr PathId kUnknown = ~PathId{0};
 constexpr std::size_t kMostFrames = 4 * session::kMaxFrames;  // with functions inlined in them
 
 // The file of a place; of native code without one its module's.
@@ -74,9 +73,9 @@ PathId Paths::child(PathId parent, PlaceId place) {
 
 PathId Paths::of(StackId stack) {
   if (frames_ != Frames::native) stack = stacks_.without_interpreter(stack);
-  if (of_stack_.size() < stacks_.size()) of_stack_.resize(stacks_.size(), kUnknown);
+  if (of_stack_.size() < stacks_.size()) of_stack_.resize(stacks_.size(), kNotAsked);
   unknown_.clear();
-  for (; of_stack_[stack] == kUnknown; stack = stacks_.parent(stack)) unknown_.push_back(stack);
+  for (; of_stack_[stack] == kNotAsked; stack = stacks_.parent(stack)) unknown_.push_back(stack);
   PathId path = of_stack_[stack];
   for (auto at = unknown_.rbegin(); at != unknown_.rend(); ++at) {
     const PlaceId place = stacks_.innermost(*at);

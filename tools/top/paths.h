@@ -48,7 +48,8 @@ class Names {
 enum class Frames : std::uint8_t { merged, python, native };
 inline constexpr std::string_view kFramesNames[] = {"merged", "python", "native"};
 
-using PathId = std::uint32_t;  // 0: the empty path
+using PathId = std::uint32_t;                    // 0: the empty path
+inline constexpr PathId kNotAsked = ~PathId{0};  // not asked for yet
 
 class Paths {
  public:
@@ -78,7 +79,7 @@ class Paths {
   Names& names_;
   Frames frames_;
   std::vector<Entry> entries_{{0, 0, 0, false, false}};
-  std::vector<PathId> of_stack_;                        // kUnknown: not asked for yet
+  std::vector<PathId> of_stack_;                        // kNotAsked: not asked for yet
   std::unordered_map<std::uint64_t, PathId> children_;  // by parent and place
   std::vector<StackId> unknown_;
 };

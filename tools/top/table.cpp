@@ -8,8 +8,6 @@
 namespace oomrec::tools {
 namespace {
 
-constexpr PathId kUnknown = ~PathId{0};
-
 void add(Row& row, const HolderNow& holder) {
   row.own += holder.live_bytes;
   row.count += holder.live_count;
@@ -53,10 +51,10 @@ bool Table::is_counted(const HolderNow& holder) const {
 }
 
 void Table::name_paths(const HoldersNow& holders) {
-  path_of_.resize(holders.rows().size(), kUnknown);
+  path_of_.resize(holders.rows().size(), kNotAsked);
   for (std::size_t i = 1; i < path_of_.size(); ++i) {
     const std::uint32_t node = holders.rows()[i].node;
-    if (path_of_[i] == kUnknown && node != 0) path_of_[i] = paths_->of(stacks_.of_node(node));
+    if (path_of_[i] == kNotAsked && node != 0) path_of_[i] = paths_->of(stacks_.of_node(node));
   }
 }
 

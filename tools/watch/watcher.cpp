@@ -31,7 +31,7 @@ using namespace std::chrono_literals;
 constexpr std::chrono::milliseconds kLookForNew = 10s;      // what inotify may have missed
 constexpr std::chrono::milliseconds kLookForDeath = 500ms;  // of processes that cannot be polled
 constexpr auto kBetweenWarnings = 5min;                     // of the same process
-constexpr auto kBetweenLooks = 10s;  // for the largest process, while memory is short
+constexpr auto kBetweenPressureLooks = 10s;  // for the largest process, while memory is short
 // A file that has just begun is not yet a recording; on a busy machine it may take its time.
 constexpr auto kUntilASession = 50ms;
 constexpr std::chrono::milliseconds kLookAgain = 300ms;
@@ -194,7 +194,8 @@ unsigned Watcher::look_once() {
 // it, and it cannot say so itself while it does not allocate.
 void Watcher::warn_of_pressure() {
   const auto now = Clock::now();
-  if (looked_for_largest_ != Clock::time_point{} && now - looked_for_largest_ < kBetweenLooks)
+  if (looked_for_largest_ != Clock::time_point{} &&
+      now - looked_for_largest_ < kBetweenPressureLooks)
     return;
   looked_for_largest_ = now;
   Recorded* largest = nullptr;

@@ -1,5 +1,4 @@
 // The files of a bundle that is about a GPU.
-#define DOCTEST_CONFIG_IMPLEMENT_WITH_MAIN
 #include <doctest/doctest.h>
 
 #include "tests/unit/bundle/gpu_session.h"

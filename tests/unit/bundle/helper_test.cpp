@@ -1,5 +1,4 @@
 // The helper, as the failing process and its user meet it.
-#define DOCTEST_CONFIG_IMPLEMENT_WITH_MAIN
 #include <doctest/doctest.h>
 #include <fcntl.h>
 #include <signal.h>

@@ -1,5 +1,4 @@
 // JSON of strangers, before it becomes part of a file of ours.
-#define DOCTEST_CONFIG_IMPLEMENT_WITH_MAIN
 #include "recorder/bundle/json_check.h"
 
 #include <doctest/doctest.h>

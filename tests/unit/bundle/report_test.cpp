@@ -1,5 +1,4 @@
 // The lines on stderr: whose line a holder is told by, and when its figure is an estimate.
-#define DOCTEST_CONFIG_IMPLEMENT_WITH_MAIN
 #include "recorder/bundle/report.h"
 
 #include <doctest/doctest.h>

@@ -1,5 +1,4 @@
 // A parent that ended for a worker: what its verdict says, and which workers count.
-#define DOCTEST_CONFIG_IMPLEMENT_WITH_MAIN
 #include <doctest/doctest.h>
 
 #include <cstring>

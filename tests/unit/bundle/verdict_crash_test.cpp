@@ -1,6 +1,5 @@
 // What a crash is called, on hand-made evidence: when it follows from a refusal, and when it is not
 // memory.
-#define DOCTEST_CONFIG_IMPLEMENT_WITH_MAIN
 #include <doctest/doctest.h>
 
 #include <csignal>

@@ -1,5 +1,4 @@
 // Verdicts on deaths, row by row: what convicts, and what does not.
-#define DOCTEST_CONFIG_IMPLEMENT_WITH_MAIN
 #include <doctest/doctest.h>
 
 #include <cstring>

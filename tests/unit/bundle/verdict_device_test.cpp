@@ -1,5 +1,4 @@
 // The verdict of a GPU's refused request: by whose figures, in which words.
-#define DOCTEST_CONFIG_IMPLEMENT_WITH_MAIN
 #include <doctest/doctest.h>
 
 #include <memory>

@@ -1,5 +1,4 @@
 // What is told of a limit that is near, and of memory that everybody waits for.
-#define DOCTEST_CONFIG_IMPLEMENT_WITH_MAIN
 #include <doctest/doctest.h>
 
 #include <string>

@@ -1,5 +1,4 @@
 // The verdict of a refusal that no limit on bytes explains: what was refused, and by what.
-#define DOCTEST_CONFIG_IMPLEMENT_WITH_MAIN
 #include "recorder/bundle/verdict.h"
 
 #include <doctest/doctest.h>

@@ -1,5 +1,4 @@
 // What a cgroup counts, in both versions.
-#define DOCTEST_CONFIG_IMPLEMENT_WITH_MAIN
 #include "tools/deaths/counters.h"
 
 #include <doctest/doctest.h>

@@ -1,5 +1,4 @@
 // What is found out about a death, and the verdict on it: the whole way from a kernel's files.
-#define DOCTEST_CONFIG_IMPLEMENT_WITH_MAIN
 #include "tools/deaths/evidence.h"
 
 #include <doctest/doctest.h>

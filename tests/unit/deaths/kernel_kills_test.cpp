@@ -1,5 +1,4 @@
 // Kills in the words of kernels since 2.6.32, and whose they are.
-#define DOCTEST_CONFIG_IMPLEMENT_WITH_MAIN
 #include "tools/deaths/kernel_kills.h"
 
 #include <doctest/doctest.h>

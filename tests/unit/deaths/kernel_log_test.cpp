@@ -1,5 +1,4 @@
 // The kernel's log as the device, syslog and dmesg give it.
-#define DOCTEST_CONFIG_IMPLEMENT_WITH_MAIN
 #include "tools/deaths/kernel_log.h"
 
 #include <doctest/doctest.h>

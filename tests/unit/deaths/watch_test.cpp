@@ -1,5 +1,4 @@
 // Who runs on after a kill in its cgroup was not the one killed; who ends was.
-#define DOCTEST_CONFIG_IMPLEMENT_WITH_MAIN
 #include "tools/deaths/watch.h"
 
 #include <doctest/doctest.h>

@@ -1,5 +1,4 @@
 // The bytes of CUDA and HIP arrays.
-#define DOCTEST_CONFIG_IMPLEMENT_WITH_MAIN
 #include <doctest/doctest.h>
 
 #include <cstdint>

@@ -1,5 +1,4 @@
 // The tables of GPU functions: complete, without doubles, and each under its base name.
-#define DOCTEST_CONFIG_IMPLEMENT_WITH_MAIN
 #include <doctest/doctest.h>
 
 #include <algorithm>

@@ -1,5 +1,4 @@
 // The hash of live blocks against std::unordered_map, alone and with four threads.
-#define DOCTEST_CONFIG_IMPLEMENT_WITH_MAIN
 #include "recorder/live/block_hash.h"
 
 #include <doctest/doctest.h>

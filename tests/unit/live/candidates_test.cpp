@@ -1,5 +1,4 @@
 // Which holders are the largest, without a look at all of them: against a look at all of them.
-#define DOCTEST_CONFIG_IMPLEMENT_WITH_MAIN
 #include "recorder/live/candidates.h"
 
 #include <doctest/doctest.h>

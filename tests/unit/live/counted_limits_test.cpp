@@ -1,5 +1,4 @@
 // What counts tasks, mappings and promised memory, read from the files of another machine.
-#define DOCTEST_CONFIG_IMPLEMENT_WITH_MAIN
 #include "recorder/limit/counted_limits.h"
 
 #include <doctest/doctest.h>

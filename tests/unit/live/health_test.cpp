@@ -1,5 +1,4 @@
 // What is left of a process' state as evidence, from fixture files of both versions of cgroups.
-#define DOCTEST_CONFIG_IMPLEMENT_WITH_MAIN
 #include "recorder/limit/health.h"
 
 #include <doctest/doctest.h>

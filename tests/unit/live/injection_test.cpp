@@ -1,5 +1,4 @@
 // The rules of --fail: what may be written, what fits, and which calls are refused.
-#define DOCTEST_CONFIG_IMPLEMENT_WITH_MAIN
 #include "recorder/limit/injection.h"
 
 #include <doctest/doctest.h>

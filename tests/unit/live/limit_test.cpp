@@ -1,5 +1,4 @@
 // What bounds memory: the soft limit with its reserve, and the ceilings of fixture files.
-#define DOCTEST_CONFIG_IMPLEMENT_WITH_MAIN
 #include <doctest/doctest.h>
 
 #include "recorder/limit/ceilings.h"

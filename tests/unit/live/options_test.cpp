@@ -1,5 +1,4 @@
 // Options: what a user may write, and what is said when it is wrong.
-#define DOCTEST_CONFIG_IMPLEMENT_WITH_MAIN
 #include "recorder/options.h"
 
 #include <doctest/doctest.h>

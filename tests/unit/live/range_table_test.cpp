@@ -1,5 +1,4 @@
 // The range table against a map of pages: random operations, the same answer after each.
-#define DOCTEST_CONFIG_IMPLEMENT_WITH_MAIN
 #include "recorder/live/range_table.h"
 
 #include <doctest/doctest.h>

@@ -1,5 +1,4 @@
 // Commands that get alerts: at most a few at once, in bounded time, and no zombies.
-#define DOCTEST_CONFIG_IMPLEMENT_WITH_MAIN
 #include <doctest/doctest.h>
 #include <fcntl.h>
 #include <poll.h>

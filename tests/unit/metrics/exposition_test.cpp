@@ -1,5 +1,4 @@
 // The text that a scrape gets, and the sets of labels that counters have from the start.
-#define DOCTEST_CONFIG_IMPLEMENT_WITH_MAIN
 #include <doctest/doctest.h>
 
 #include <algorithm>

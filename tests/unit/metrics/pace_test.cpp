@@ -1,5 +1,4 @@
 // When alerts are due.
-#define DOCTEST_CONFIG_IMPLEMENT_WITH_MAIN
 #include <doctest/doctest.h>
 
 #include "tools/alerts/pace.h"

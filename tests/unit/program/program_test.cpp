@@ -1,5 +1,4 @@
 // Programs as they are installed: the loader, ls, sh scripts; and files made by the test.
-#define DOCTEST_CONFIG_IMPLEMENT_WITH_MAIN
 #include <doctest/doctest.h>
 #include <fcntl.h>
 #include <sys/stat.h>

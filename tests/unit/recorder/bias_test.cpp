@@ -1,5 +1,4 @@
 // What sampled mode says a holder has is right on average, and spreads as a Poisson process does.
-#define DOCTEST_CONFIG_IMPLEMENT_WITH_MAIN
 #include <doctest/doctest.h>
 
 #include <cmath>

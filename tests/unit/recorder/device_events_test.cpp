@@ -1,6 +1,5 @@
 // What the ring says of a GPU: the driver's functions, whose numbers have no room in an ordinary
 // event, and the device.
-#define DOCTEST_CONFIG_IMPLEMENT_WITH_MAIN
 #include <doctest/doctest.h>
 
 #include <vector>

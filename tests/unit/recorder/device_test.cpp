@@ -1,5 +1,4 @@
 // GPUs' memory as the recorder counts it, without any driver: what the shim would tell it.
-#define DOCTEST_CONFIG_IMPLEMENT_WITH_MAIN
 #include <doctest/doctest.h>
 
 #include <thread>

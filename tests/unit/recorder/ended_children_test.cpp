@@ -1,5 +1,4 @@
 // What a process keeps of its children that a signal ended.
-#define DOCTEST_CONFIG_IMPLEMENT_WITH_MAIN
 #include "recorder/ended_children.h"
 
 #include <doctest/doctest.h>

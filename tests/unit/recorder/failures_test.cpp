@@ -1,5 +1,4 @@
 // Refusals: recorded once a stack, repeats counted, bundles at their rate, the last one always.
-#define DOCTEST_CONFIG_IMPLEMENT_WITH_MAIN
 #include <doctest/doctest.h>
 #include <signal.h>
 

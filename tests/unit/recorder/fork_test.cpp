@@ -1,5 +1,4 @@
 // A fork's child: no session before it is worth one, then one that begins with what it inherited.
-#define DOCTEST_CONFIG_IMPLEMENT_WITH_MAIN
 #include <doctest/doctest.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>

@@ -1,5 +1,4 @@
 // Refusals on purpose: which requests, and how they are recorded. Sites on stacks made by hand.
-#define DOCTEST_CONFIG_IMPLEMENT_WITH_MAIN
 #include <dlfcn.h>
 #include <doctest/doctest.h>
 #include <gnu/libc-version.h>

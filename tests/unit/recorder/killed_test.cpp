@@ -1,6 +1,5 @@
 // A process that is killed at any instant leaves checkpoints that are whole, but for the one that
 // was being written.
-#define DOCTEST_CONFIG_IMPLEMENT_WITH_MAIN
 #include <doctest/doctest.h>
 
 #include <random>

@@ -1,5 +1,4 @@
 // Labels: whose stacks they are in, and what news there is for those who wait.
-#define DOCTEST_CONFIG_IMPLEMENT_WITH_MAIN
 #include "recorder/labels.h"
 
 #include <doctest/doctest.h>

@@ -1,5 +1,4 @@
 // A bundle before a device refuses: when one is due, and of which device.
-#define DOCTEST_CONFIG_IMPLEMENT_WITH_MAIN
 #include <doctest/doctest.h>
 
 #include "recorder/device.h"

@@ -1,5 +1,4 @@
 // What the recorder keeps over time: checkpoints of the largest holders, temporary blocks, marks.
-#define DOCTEST_CONFIG_IMPLEMENT_WITH_MAIN
 #include <doctest/doctest.h>
 
 #include <algorithm>

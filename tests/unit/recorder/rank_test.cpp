@@ -1,5 +1,4 @@
 // Which rank a process is, from its environment.
-#define DOCTEST_CONFIG_IMPLEMENT_WITH_MAIN
 #include "recorder/rank.h"
 
 #include <doctest/doctest.h>

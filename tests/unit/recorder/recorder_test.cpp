@@ -1,5 +1,4 @@
 // The way of events in exact mode: totals, holders, peak, ring.
-#define DOCTEST_CONFIG_IMPLEMENT_WITH_MAIN
 #include <doctest/doctest.h>
 #include <sys/mman.h>
 #include <sys/wait.h>

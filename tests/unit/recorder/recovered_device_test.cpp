@@ -1,5 +1,4 @@
 // A GPU's refused request that is served when it is made again: its bundle says so at once.
-#define DOCTEST_CONFIG_IMPLEMENT_WITH_MAIN
 #include <doctest/doctest.h>
 
 #include "recorder/device.h"

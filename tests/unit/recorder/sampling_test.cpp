@@ -1,5 +1,4 @@
 // Sampling is unbiased, whatever the sizes; rate, peak and time line on their own.
-#define DOCTEST_CONFIG_IMPLEMENT_WITH_MAIN
 #include "recorder/sampling.h"
 
 #include <doctest/doctest.h>

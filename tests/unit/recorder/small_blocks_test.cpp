@@ -1,5 +1,4 @@
 // Small blocks in exact mode: the side table, and what threads sum up for their holders.
-#define DOCTEST_CONFIG_IMPLEMENT_WITH_MAIN
 #include <doctest/doctest.h>
 
 #include <map>

@@ -1,6 +1,5 @@
 // PyTorch's blocks and refusals: what is counted, when a refusal is told, how large a piece is
 // free.
-#define DOCTEST_CONFIG_IMPLEMENT_WITH_MAIN
 #include <doctest/doctest.h>
 
 #include "recorder/device.h"

@@ -1,5 +1,4 @@
 // The high-water mark that a program sets: of the process and of the thread that set it.
-#define DOCTEST_CONFIG_IMPLEMENT_WITH_MAIN
 #include "recorder/watermark.h"
 
 #include <doctest/doctest.h>

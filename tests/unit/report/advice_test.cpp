@@ -1,5 +1,4 @@
 // What to try: every rule has a recording it fires on, and one like it that it must not fire on.
-#define DOCTEST_CONFIG_IMPLEMENT_WITH_MAIN
 #include <doctest/doctest.h>
 
 #include <algorithm>

@@ -1,5 +1,4 @@
 // Redaction: what of a text may be told, and that nothing else is left in a recording.
-#define DOCTEST_CONFIG_IMPLEMENT_WITH_MAIN
 #include <doctest/doctest.h>
 
 #include <fstream>

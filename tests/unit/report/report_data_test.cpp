@@ -1,5 +1,4 @@
 // A report's data against the recording that it was made of: every array, and what is in words.
-#define DOCTEST_CONFIG_IMPLEMENT_WITH_MAIN
 #include <doctest/doctest.h>
 
 #include <algorithm>

@@ -1,5 +1,4 @@
 // A session where something is missing: disk, address space, a place, a descriptor, the process.
-#define DOCTEST_CONFIG_IMPLEMENT_WITH_MAIN
 #include <doctest/doctest.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
@@ -9,6 +8,7 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 
+#include <algorithm>
 #include <thread>
 
 #include "recorder/session/places.h"

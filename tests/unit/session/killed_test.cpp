@@ -2,7 +2,6 @@
 //
 // A child appends to every table and to its ring as fast as it can and is SIGKILLed after a random
 // time. Every entry carries what can be recomputed from its number, so a torn one would be seen.
-#define DOCTEST_CONFIG_IMPLEMENT_WITH_MAIN
 #include <doctest/doctest.h>
 
 #include <random>

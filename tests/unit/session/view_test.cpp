@@ -1,5 +1,4 @@
 // What a reader makes of sessions that are whole, cut, torn and forged.
-#define DOCTEST_CONFIG_IMPLEMENT_WITH_MAIN
 #include "recorder/session/view.h"
 
 #include <doctest/doctest.h>

@@ -1,5 +1,4 @@
 // A session as its writer makes it and its reader finds it: tables, strings, lanes, facts.
-#define DOCTEST_CONFIG_IMPLEMENT_WITH_MAIN
 #include "recorder/session/writer.h"
 
 #include <doctest/doctest.h>

@@ -1,5 +1,4 @@
 // From a stack to the session's trie: capture() and interning, on a real session.
-#define DOCTEST_CONFIG_IMPLEMENT_WITH_MAIN
 #include "recorder/stack/capture.h"
 
 #include <dlfcn.h>

@@ -1,4 +1,3 @@
-#define DOCTEST_CONFIG_IMPLEMENT_WITH_MAIN
 #include "recorder/stack/elf_symbols.h"
 
 #include <dlfcn.h>

@@ -1,5 +1,4 @@
 // Guessed frames on a stack that the program partly takes away.
-#define DOCTEST_CONFIG_IMPLEMENT_WITH_MAIN
 #include <sys/mman.h>
 #include <ucontext.h>
 

@@ -1,4 +1,3 @@
-#define DOCTEST_CONFIG_IMPLEMENT_WITH_MAIN
 #include "recorder/stack/python_offsets.h"
 
 #include <doctest/doctest.h>

@@ -1,5 +1,4 @@
 // Rules as they are packed, and the table that keeps them.
-#define DOCTEST_CONFIG_IMPLEMENT_WITH_MAIN
 #include "recorder/stack/rules.h"
 
 #include <vector>

@@ -2,7 +2,6 @@
 //
 // Built once for each level of optimization, with and without frame pointers: the shapes of frames
 // that matter come from the compiler.
-#define DOCTEST_CONFIG_IMPLEMENT_WITH_MAIN
 #include <alloca.h>
 #include <dlfcn.h>
 #include <immintrin.h>

@@ -1,5 +1,4 @@
 // Figures of a recording: merged holders, call trees, statistics.
-#define DOCTEST_CONFIG_IMPLEMENT_WITH_MAIN
 #include <doctest/doctest.h>
 
 #include <fstream>

@@ -1,5 +1,4 @@
 // GPUs as people read them, and which holders are parts of one whole.
-#define DOCTEST_CONFIG_IMPLEMENT_WITH_MAIN
 #include <doctest/doctest.h>
 
 #include "tools/print/devices.h"

@@ -1,5 +1,4 @@
 // Two recordings: what is one in both, by place and by symbol, and what grew.
-#define DOCTEST_CONFIG_IMPLEMENT_WITH_MAIN
 #include <doctest/doctest.h>
 
 #include <algorithm>

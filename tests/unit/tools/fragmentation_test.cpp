@@ -1,5 +1,4 @@
 // What lies free between blocks, and the rules that say what helps.
-#define DOCTEST_CONFIG_IMPLEMENT_WITH_MAIN
 #include <doctest/doctest.h>
 
 #include "recorder/system/files.h"

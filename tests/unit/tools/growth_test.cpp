@@ -1,5 +1,4 @@
 // Curves of every shape: which grow as leaks do.
-#define DOCTEST_CONFIG_IMPLEMENT_WITH_MAIN
 #include <doctest/doctest.h>
 
 #include <cmath>

@@ -1,5 +1,4 @@
 // Leaks of recordings made by hand: which stacks, summed up how, and how bad.
-#define DOCTEST_CONFIG_IMPLEMENT_WITH_MAIN
 #include <doctest/doctest.h>
 
 #include <functional>

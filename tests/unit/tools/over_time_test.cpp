@@ -1,5 +1,4 @@
 // What a recording tells over time: moments, marks, refusals, limits, checkpoints, ages of blocks.
-#define DOCTEST_CONFIG_IMPLEMENT_WITH_MAIN
 #include <doctest/doctest.h>
 
 #include <fstream>

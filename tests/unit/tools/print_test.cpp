@@ -1,5 +1,4 @@
 // Stacks as people read them: what is worth a line.
-#define DOCTEST_CONFIG_IMPLEMENT_WITH_MAIN
 #include <doctest/doctest.h>
 #include <unistd.h>
 

@@ -1,5 +1,4 @@
 // Ranks of a job: who they are, when one was in trouble first, and their recordings as one.
-#define DOCTEST_CONFIG_IMPLEMENT_WITH_MAIN
 #include <doctest/doctest.h>
 
 #include "tests/unit/tools/recording_image.h"

@@ -1,6 +1,5 @@
 // What the terminal views are made of, without a terminal: text by columns, charts, lists, the pane
 // of a program's output, a tree to walk in.
-#define DOCTEST_CONFIG_IMPLEMENT_WITH_MAIN
 #include <doctest/doctest.h>
 
 #include "tests/unit/tools/recording_image.h"

@@ -1,5 +1,4 @@
 // Judgements of series of numbers: figures, leaks, shapes, fragmentation, the hidden gap.
-#define DOCTEST_CONFIG_IMPLEMENT_WITH_MAIN
 #include <doctest/doctest.h>
 
 #include <cmath>

@@ -1,5 +1,4 @@
 // Names that are kept between commands: equal to those found anew, or not used at all.
-#define DOCTEST_CONFIG_IMPLEMENT_WITH_MAIN
 #include <doctest/doctest.h>
 #include <sys/stat.h>
 #include <unistd.h>

@@ -1,5 +1,4 @@
 // Names for addresses of this very program, with functions inlined into others.
-#define DOCTEST_CONFIG_IMPLEMENT_WITH_MAIN
 #include <doctest/doctest.h>
 #include <link.h>
 

@@ -1,5 +1,4 @@
 // TelemetryEvent v2: strict; v1 converted; files in each form; who a rank is.
-#define DOCTEST_CONFIG_IMPLEMENT_WITH_MAIN
 #include <doctest/doctest.h>
 
 #include <fstream>

@@ -1,5 +1,4 @@
 // Sizes, safe and clipped text, suggestions.
-#define DOCTEST_CONFIG_IMPLEMENT_WITH_MAIN
 #include "tools/text.h"
 
 #include <doctest/doctest.h>

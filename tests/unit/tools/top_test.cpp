@@ -1,5 +1,4 @@
 // The live view's figures: a session that is written on, and its rows.
-#define DOCTEST_CONFIG_IMPLEMENT_WITH_MAIN
 #include <doctest/doctest.h>
 #include <unistd.h>
 

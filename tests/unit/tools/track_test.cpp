@@ -1,5 +1,4 @@
 // What is worth an alert, and what is a risk: looks made by hand.
-#define DOCTEST_CONFIG_IMPLEMENT_WITH_MAIN
 #include <doctest/doctest.h>
 
 #include "tools/diagnose/risk.h"
