@@ -400,7 +400,7 @@ def test_much_memory_in_one_tick_is_an_alert():
 def test_an_alert_that_lasts_comes_once_a_second(monkeypatch):
     now = [1000.0]
     tracker = tracker_of((100, 100, 960))
-    monkeypatch.setattr("oomrec.gpumemprof._tracking.time.monotonic", lambda: now[0])
+    monkeypatch.setattr("time.monotonic", lambda: now[0])
     for _ in range(25):
         tick(tracker)
         now[0] += 0.1
@@ -441,7 +441,7 @@ def test_a_callback_that_fails_hurts_nobody():
 def test_a_sample_that_fails_is_an_event_and_sampling_goes_on_later(monkeypatch):
     now = [1000.0]
     tracker = tracker_of((100, 100, 100), RuntimeError("driver"), (120, 120, 120))
-    monkeypatch.setattr("oomrec.gpumemprof._tracking.time.monotonic", lambda: now[0])
+    monkeypatch.setattr("time.monotonic", lambda: now[0])
     tick(tracker)
     assert kinds(tracker)[-1] == "error"
     tick(tracker)
@@ -516,16 +516,16 @@ def test_the_watchdog_cleans_at_most_every_30_seconds(monkeypatch):
     watchdog = MemoryWatchdog(tracker)
     tick(tracker)
     assert watchdog.get_cleanup_stats()["cleanup_count"] == 0  # 88 % < 90 %
-    tracker._alerted.clear()
+    tracker._pace.forget()
     tracker.collector.samples = [(100, 100, 910)]
     tick(tracker)
     assert tracker.collector.calls == ["empty_cache"]
-    tracker._alerted.clear()
+    tracker._pace.forget()
     tracker.collector.samples = [(100, 100, 990)]
     tick(tracker)
     assert watchdog.cleanup_count == 1
     watchdog.last_cleanup_time -= 31
-    tracker._alerted.clear()
+    tracker._pace.forget()
     tick(tracker)
     assert watchdog.cleanup_count == 2
     assert tracker.collector.calls == ["empty_cache", "synchronize", "empty_cache"]

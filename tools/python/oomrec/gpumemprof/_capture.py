@@ -1,14 +1,21 @@
-"""`tracker.capture_oom`: a block whose OOM becomes a bundle."""
+"""What a tracker does when memory runs out: `capture_oom` and `handle_exception` make a bundle of the
+exception, with the tracker's last events. They never raise, and change no exception."""
 
 from __future__ import annotations
 
+import logging
+from contextlib import suppress
 from types import TracebackType
 from typing import Any, Callable, Mapping, Optional
 
+from .. import _exceptions
 from .._resumes import Function, guarded
 from .._seen import next_moment
 from . import _recorder
-from .oom_flight_recorder import OOMFlightRecorder
+from ._classify import classify_oom_exception
+from .oom_flight_recorder import OOMFlightRecorder, OOMFlightRecorderConfig
+
+logger = logging.getLogger(__name__)
 
 # The exception, context, metadata, the thread's latest refusal before the block, when it was entered.
 Handle = Callable[
@@ -57,3 +64,109 @@ class CaptureOOM:
             function,
             lambda: CaptureOOM(self._handle, self._recorder, self._context, self._metadata),
         )
+
+
+def oom_config(
+    enabled: bool,
+    dump_dir: str,
+    buffer_size: int | None,
+    max_events: int,
+    max_dumps: int,
+    max_total_mb: int,
+) -> OOMFlightRecorderConfig:
+    """The options that trackers share; a buffer of None or <= 0 holds `max_events`."""
+    if buffer_size is None or buffer_size <= 0:
+        buffer_size = max_events
+    return OOMFlightRecorderConfig(enabled, dump_dir, buffer_size, max_dumps, max_total_mb)
+
+
+class CapturesOOM:
+    """A tracker's half that is asked when memory has run out."""
+
+    backend: str
+
+    def __init__(self, config: OOMFlightRecorderConfig) -> None:
+        """Raises ConfigurationError where bundles are wanted and there is no library to write them."""
+        self._oom_flight_recorder = OOMFlightRecorder(config)
+        self._bundle_before = _recorder.newest_bundle() if config.enabled else None
+        self._own_bundle: str | None = None
+
+    def _add_oom_event(self, context: str, reason: str) -> None:
+        raise NotImplementedError
+
+    def _facts(self) -> dict[str, Any]:
+        """Of this tracker, for a bundle."""
+        raise NotImplementedError
+
+    @property
+    def oom_buffer_size(self) -> int:
+        """How many of its events a bundle holds at most."""
+        return self._oom_flight_recorder.config.buffer_size
+
+    @property
+    def last_oom_dump_path(self) -> str | None:
+        """The newest bundle of this process since this tracker was made; None: none.
+
+        Also one that the recorder wrote by itself, when an allocation was refused.
+        """
+        if not self._oom_flight_recorder.config.enabled:
+            return None
+        newest = _recorder.newest_bundle()
+        return self._own_bundle if newest in (None, self._bundle_before) else newest
+
+    def handle_exception(
+        self,
+        exc: BaseException,
+        context: str | None = None,
+        metadata: Mapping[Any, Any] | None = None,
+    ) -> str | None:
+        """Writes a bundle if the exception is for lack of memory; its path, else None.
+
+        None, too, where the flight recorder is off, or the bundle could not be written. `metadata`
+        goes into `custom_metadata` of metadata.json. Never raises.
+        """
+        return self._handle(exc, context, metadata, None, None)
+
+    def capture_oom(
+        self, context: str = "runtime", metadata: Mapping[Any, Any] | None = None
+    ) -> CaptureOOM:
+        """A block: an exception that leaves it goes to `handle_exception`, and passes unchanged.
+
+        Within the block the bundles that the recorder writes by itself go to `oom_dump_dir`, too. Also
+        a decorator, of functions, coroutines and generators.
+        """
+        return CaptureOOM(self._handle, self._oom_flight_recorder, context, metadata)
+
+    def _handle(
+        self,
+        error: BaseException,
+        context: str | None,
+        metadata: Mapping[Any, Any] | None,
+        since: int | None,
+        entered: int | None,
+    ) -> str | None:
+        try:
+            # A task that is cancelled, a generator that is closed: an OOM may be their context.
+            found = classify_oom_exception(error)
+            if not found.is_oom or _exceptions.is_end(error):
+                return None
+            reason = found.reason or "oom_exception"
+            with suppress(MemoryError):  # the bundle matters more than the event
+                self._add_oom_event(
+                    f"Out of memory: {context}" if context else "Out of memory", reason
+                )
+            bundle = self._oom_flight_recorder.dump(
+                reason=reason,
+                exception=error,
+                context=context,
+                backend=self.backend,
+                metadata={**dict(metadata or {}), "tracker": self._facts()},
+                since=since,
+                entered=entered,
+            )
+        except Exception as failed:  # for lack of memory: the recorder's own bundle stands
+            logger.debug("an exception could not be recorded: %s", failed)
+            return None
+        if bundle is not None:
+            self._own_bundle = bundle
+        return bundle

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import socket
 from dataclasses import asdict, dataclass
-from typing import Any, Sequence
+from typing import Any, Iterable, Iterator, Mapping, Sequence
 
 from ._telemetry_legacy import nanoseconds
 from .telemetry import TelemetryEventV2
@@ -90,37 +92,40 @@ def timeline(events: Sequence[TrackingEvent], interval: float) -> dict[str, list
 
 
 def as_telemetry(
-    event: TrackingEvent,
-    *,
-    collector: str,
+    events: Iterable[TrackingEvent],
+    capabilities: Mapping[str, Any],
     sampling_interval_ms: int,
-    pid: int,
-    host: str,
-    capabilities: dict[str, Any],
-    identity: dict[str, Any],
-) -> TelemetryEventV2:
-    """The event as a record of TelemetryEvent version 2."""
-    used = event.memory_allocated if event.device_used is None else event.device_used
-    if event.device_total is not None:
-        used = min(used, event.device_total)
-    return TelemetryEventV2(
-        schema_version=2,
-        timestamp_ns=nanoseconds(event.timestamp),
-        event_type=event.event_type,
-        collector=collector,
-        sampling_interval_ms=sampling_interval_ms,
-        pid=pid,
-        host=host,
-        device_id=event.device_id,
-        allocator_allocated_bytes=event.memory_allocated,
-        allocator_reserved_bytes=event.memory_reserved,
-        allocator_active_bytes=event.active_memory,
-        allocator_inactive_bytes=event.inactive_memory,
-        allocator_change_bytes=event.memory_change,
-        device_used_bytes=used,
-        device_free_bytes=event.device_free,
-        device_total_bytes=event.device_total,
-        context=event.context,
-        metadata={**(event.metadata or {}), **capabilities},
-        **identity,
-    )
+    identity: Mapping[str, Any],
+) -> Iterator[TelemetryEventV2]:
+    """The events of this process as records of TelemetryEvent version 2.
+
+    `capabilities`: of the collector; `identity`: the rank's, as far as it is known.
+    """
+    host, pid = socket.gethostname() or "unknown", os.getpid()
+    facts = dict(capabilities)
+    collector = facts.pop("telemetry_collector")
+    for event in events:
+        used = event.memory_allocated if event.device_used is None else event.device_used
+        if event.device_total is not None:
+            used = min(used, event.device_total)
+        yield TelemetryEventV2(
+            schema_version=2,
+            timestamp_ns=nanoseconds(event.timestamp),
+            event_type=event.event_type,
+            collector=collector,
+            sampling_interval_ms=sampling_interval_ms,
+            pid=pid,
+            host=host,
+            device_id=event.device_id,
+            allocator_allocated_bytes=event.memory_allocated,
+            allocator_reserved_bytes=event.memory_reserved,
+            allocator_active_bytes=event.active_memory,
+            allocator_inactive_bytes=event.inactive_memory,
+            allocator_change_bytes=event.memory_change,
+            device_used_bytes=used,
+            device_free_bytes=event.device_free,
+            device_total_bytes=event.device_total,
+            context=event.context,
+            metadata={**(event.metadata or {}), **facts},
+            **identity,
+        )

@@ -11,9 +11,9 @@ from typing import Any, Callable, Iterator
 
 from .._thread import Subscription, subscribe
 from . import _proc
+from ._capture import oom_config
 from ._tracking import Tracker
 from .device_collectors import CPUDeviceCollector
-from .tracker import oom_config
 
 
 @dataclass

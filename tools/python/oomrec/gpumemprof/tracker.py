@@ -6,26 +6,12 @@ import gc
 import time
 from typing import Any
 
+from ._capture import oom_config
 from ._devices import public_device
 from ._events import TrackingEvent
 from ._proc import trim_heap
 from ._tracking import Tracker
 from .device_collectors import build_device_memory_collector
-from .oom_flight_recorder import OOMFlightRecorderConfig
-
-
-def oom_config(
-    enabled: bool,
-    dump_dir: str,
-    buffer_size: int | None,
-    max_events: int,
-    max_dumps: int,
-    max_total_mb: int,
-) -> OOMFlightRecorderConfig:
-    """The options that trackers share; a buffer of None or <= 0 holds `max_events`."""
-    if buffer_size is None or buffer_size <= 0:
-        buffer_size = max_events
-    return OOMFlightRecorderConfig(enabled, dump_dir, buffer_size, max_dumps, max_total_mb)
 
 
 class MemoryTracker(Tracker):

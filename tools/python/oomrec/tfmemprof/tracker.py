@@ -9,10 +9,11 @@ from dataclasses import dataclass, field
 from typing import Any, Callable
 
 from .._thread import Subscription, subscribe
+from ..gpumemprof._alerts import Alert
+from ..gpumemprof._capture import oom_config
 from ..gpumemprof._events import TrackingEvent
-from ..gpumemprof._tracking import ALERT_AGAIN_S, Tracker
+from ..gpumemprof._tracking import Tracker
 from ..gpumemprof.device_collectors import DeviceMemorySample
-from ..gpumemprof.tracker import oom_config
 from ._tensorflow import MIB, build_collector, free_caches, resolve_device, tensorflow
 
 logger = logging.getLogger(__name__)
@@ -83,7 +84,6 @@ class MemoryTracker(Tracker):
         self.memory_usage: list[float] = []
         self.timestamps: list[float] = []
         self.alerts: list[dict[str, Any]] = []
-        self._last_alert_at = -ALERT_AGAIN_S
         super().__init__(
             build_collector(self.device),
             sampling_interval,
@@ -171,13 +171,12 @@ class MemoryTracker(Tracker):
 
     def _check_alerts(self, sample: DeviceMemorySample, change: int) -> None:
         used, threshold = sample.allocated_bytes / MIB, self.alert_threshold_mb
-        now = time.monotonic()
-        if threshold is None or used <= threshold or now - self._last_alert_at < ALERT_AGAIN_S:
+        if threshold is None or used <= threshold:
             return
-        self._last_alert_at = now
         message = f"Memory usage {used:.1f} MB exceeds threshold {threshold:.1f} MB"
-        metadata = {"memory_mb": used, "threshold_mb": threshold}
-        self._add_event("warning", change, message, metadata, sample)
+        alert = Alert("warning", message, {"memory_mb": used, "threshold_mb": threshold})
+        if self._pace.lets_through(alert):
+            self._add_event(alert.kind, change, alert.words, alert.metadata, sample)
 
     def _call_back(self, event: TrackingEvent) -> None:
         """Callbacks are given a dictionary; of errors there is none."""

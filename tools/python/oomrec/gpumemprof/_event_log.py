@@ -1,0 +1,82 @@
+"""The events of a tracker: the last of them are kept, asked for, exported, and alerts are told to
+callbacks, by whoever took the sample and without a lock held."""
+
+from __future__ import annotations
+
+import logging
+import os
+import threading
+from collections import deque
+from typing import Any, Callable
+
+from ._events import ALERT_TYPES, TrackingEvent, as_telemetry, selected, timeline
+from .telemetry import write_telemetry_events
+
+logger = logging.getLogger(__name__)
+
+AlertCallback = Callable[[TrackingEvent], Any]
+
+
+class EventLog:
+    """Keeps `max_events` events."""
+
+    sampling_interval: float
+    collector_capabilities: dict[str, Any]
+
+    def __init__(self, max_events: int, identity: dict[str, Any]) -> None:
+        self.max_events = max_events
+        self.alert_callbacks: list[AlertCallback] = []
+        self._identity = identity
+        self._events: deque[TrackingEvent] = deque(maxlen=max_events)
+        self._lock = threading.Lock()
+
+    @property
+    def events(self) -> list[TrackingEvent]:
+        """The last `max_events` events, the oldest first."""
+        with self._lock:
+            return list(self._events)
+
+    def get_events(
+        self,
+        event_type: str | None = None,
+        last_n: int | None = None,
+        since: float | None = None,
+    ) -> list[TrackingEvent]:
+        """Events of a type, at or after `since` (seconds since 1970), of these the last `last_n`."""
+        return selected(self.events, event_type, last_n, since)
+
+    def get_alerts(self, last_n: int | None = None) -> list[TrackingEvent]:
+        """Warnings, criticals and errors, the last `last_n` of them."""
+        alerts = [event for event in self.events if event.event_type in ALERT_TYPES]
+        return selected(alerts, last_n=last_n)
+
+    def get_memory_timeline(self, interval: float = 1.0) -> dict[str, list[Any]]:
+        """Memory every `interval` seconds: `timestamps`, `allocated` and `reserved`, of equal length."""
+        return timeline(self.events, interval)
+
+    def export_events(self, filename: str | os.PathLike[str], format: str = "csv") -> None:
+        """Writes the events as TelemetryEvent version 2: "csv" or "json", else ValueError."""
+        records = as_telemetry(
+            self.events, self.collector_capabilities, self._interval_ms(), self._identity
+        )
+        write_telemetry_events(filename, records, format)
+
+    def _interval_ms(self) -> int:
+        return int(round(self.sampling_interval * 1000))
+
+    def add_alert_callback(self, callback: AlertCallback) -> None:
+        """`callback(event)` is called for each warning, critical and error event. What it raises is
+        logged."""
+        self.alert_callbacks.append(callback)
+
+    def remove_alert_callback(self, callback: AlertCallback) -> None:
+        """Ends it; nothing if it is not called."""
+        if callback in self.alert_callbacks:
+            self.alert_callbacks.remove(callback)
+
+    def _call_back(self, event: TrackingEvent) -> None:
+        for callback in list(self.alert_callbacks):
+            try:
+                callback(event)
+            except Exception:
+                logger.exception("an alert callback failed")
