@@ -1,0 +1,137 @@
+"""Profilers of functions and blocks, of a GPU and of the host."""
+
+from __future__ import annotations
+
+import gc
+import sys
+import time
+
+import pytest
+from framework_modules import MIB, fake_torch, hide_frameworks
+from oomrec import gpumemprof
+from oomrec.gpumemprof import CPUMemoryProfiler, GPUMemoryProfiler, context_profiler
+
+
+@pytest.fixture
+def no_frameworks(monkeypatch):
+    hide_frameworks(monkeypatch)
+
+
+@pytest.fixture
+def torch(no_frameworks, monkeypatch):
+    module = fake_torch()
+    monkeypatch.setitem(sys.modules, "torch", module)
+    return module
+
+
+def test_a_function_on_a_gpu(torch):
+    profiler = GPUMemoryProfiler(device=0, collect_stack_traces=True)
+
+    def step(size, *, factor):
+        torch.state["allocated_bytes.all.peak"] = (
+            torch.state["allocated_bytes.all.current"] + 2 * size
+        )
+        torch.state["allocated_bytes.all.current"] += size
+        kept.append(torch.Tensor())
+        return size * factor
+
+    kept = []
+    result = profiler.profile_function(step, 64 * MIB, factor=2)
+    assert (result.function_name, result.call_count) == ("step", 1)
+    assert (result.memory_allocated, result.memory_freed) == (64 * MIB, 0)
+    assert result.memory_diff() == 64 * MIB
+    assert result.peak_memory_usage() == result.memory_peak.allocated_memory == 428 * MIB
+    assert (result.tensors_created, result.tensors_deleted) == (1, 0)
+    assert result.memory_before.operation == "before_step"
+    assert "test_a_function_on_a_gpu" in result.memory_before.stack_trace
+    assert ("reset", 0) in torch.calls and ("synchronize", 0) in torch.calls
+    assert set(result.to_dict()) >= {"memory_diff", "peak_memory_usage", "memory_before"}
+
+
+def test_a_function_that_fails_has_a_result_all_the_same(torch):
+    profiler = GPUMemoryProfiler(device="cuda:0")
+    with pytest.raises(ZeroDivisionError):
+        profiler.profile_function(lambda: 1 / 0)
+    assert len(profiler.results) == 1
+
+
+def test_a_summary_has_every_field(torch):
+    profiler = GPUMemoryProfiler(device=0, track_tensors=False)
+    for _ in range(2):
+        with profiler.profile_context("block"):
+            torch.state["allocated_bytes.all.current"] += 10 * MIB
+    with profiler.profile_context("freeing"):
+        torch.state["allocated_bytes.all.current"] -= 5 * MIB
+    summary = profiler.get_summary()
+    assert set(summary) == set(
+        """device total_functions_profiled total_function_calls total_execution_time
+        total_memory_allocated total_memory_freed net_memory_change peak_memory_usage
+        current_memory_usage baseline_memory_usage memory_change_from_baseline function_summaries
+        monitoring_active snapshots_collected""".split()
+    )
+    assert (summary["total_functions_profiled"], summary["total_function_calls"]) == (2, 3)
+    assert summary["net_memory_change"] == summary["memory_change_from_baseline"] == 15 * MIB
+    assert summary["total_memory_freed"] == 5 * MIB
+    block = summary["function_summaries"]["block"]
+    assert set(block) == set(
+        "call_count total_time avg_time total_memory_allocated avg_memory_allocated peak_memory".split()
+    )
+    assert (block["call_count"], block["avg_memory_allocated"]) == (2, 10 * MIB)
+    profiler.clear_results()
+    assert profiler.get_summary()["total_function_calls"] == 0
+
+
+def test_monitoring():
+    profiler = GPUMemoryProfiler(device="cpu")
+    profiler.start_monitoring(0.01)
+    profiler.start_monitoring()
+    assert profiler.get_summary()["monitoring_active"]
+    until = time.monotonic() + 5
+    while len(profiler.snapshots) < 3 and time.monotonic() < until:
+        time.sleep(0.01)
+    profiler.stop_monitoring()
+    assert len(profiler.snapshots) >= 3
+    assert profiler.snapshots[0].cpu_memory == profiler.snapshots[0].allocated_memory > 0
+    assert not profiler.get_summary()["monitoring_active"]
+
+
+def test_decorators_and_blocks_share_a_profiler(no_frameworks):
+    @gpumemprof.profile_function
+    def plain(value):
+        """Says what it does."""
+        return value + 1
+
+    @gpumemprof.profile_function(name="named", device="cpu")
+    def other():
+        return "result"
+
+    context_profiler.clear_results()
+    assert plain(1) == 2 and other() == "result"
+    assert plain.__doc__ == "Says what it does." and plain.__name__ == "plain"
+    with gpumemprof.profile_context("block") as profiler:
+        assert profiler is context_profiler.get_global_profiler()
+    names = [result.function_name for result in context_profiler.get_profile_results()]
+    assert names == ["plain", "named", "block"]
+    assert len(context_profiler.get_profile_results(limit=1)) == 1
+
+
+def test_the_host_profiler_sees_what_a_block_took_for_a_moment():
+    gc.collect()
+    profiler = CPUMemoryProfiler()
+
+    def moment():
+        return len(bytearray(b"x" * (300 * MIB)))
+
+    result = profiler.profile_function(moment)
+    assert result.name == "moment" and result.duration > 0
+    assert result.memory_diff() < 100 * MIB  # it is free again
+    assert result.peak_rss >= result.snapshot_before.rss
+    assert profiler.get_summary()["mode"] == "cpu"
+    assert set(result.to_dict()) == {
+        "name", "duration", "memory_diff", "peak_rss", "before", "after",
+    }  # fmt: skip
+    with pytest.raises(KeyError), profiler.profile_context("fails"):
+        raise KeyError
+    assert [each.name for each in profiler.results] == ["moment", "fails"]
+    profiler.clear_results()
+    assert profiler.results == []

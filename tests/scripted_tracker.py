@@ -1,0 +1,61 @@
+"""A tracker whose samples are given, and whose clock is the test."""
+
+from __future__ import annotations
+
+from oomrec.gpumemprof import DeviceMemorySample
+from oomrec.gpumemprof._tracking import Tracker
+from oomrec.gpumemprof.device_collectors import DeviceMemoryCollector
+from oomrec.gpumemprof.oom_flight_recorder import OOMFlightRecorderConfig
+
+MIB = 1 << 20
+
+
+class Scripted(DeviceMemoryCollector):
+    """A device whose samples are given: (allocated, reserved, used) in MiB, of 1,000."""
+
+    device_id = 0
+
+    def __init__(self, *samples):
+        self.samples = list(samples)
+        self.calls = []
+
+    def name(self):
+        return "cuda"
+
+    def is_available(self):
+        return True
+
+    def sample(self):
+        sample = self.samples[0]
+        if isinstance(sample, Exception):
+            raise sample
+        allocated, reserved, used = (each * MIB for each in sample)
+        return DeviceMemorySample(
+            allocated, reserved, used, 1000 * MIB - used, 1000 * MIB, allocated, 0, 0
+        )
+
+    def empty_cache(self):
+        self.calls.append("empty_cache")
+
+    def synchronize(self):
+        self.calls.append("synchronize")
+
+
+def tracker_of(*samples, max_events=100, **options) -> Tracker:
+    """A tracker that has begun and is ticked by hand: tick() takes the next sample."""
+    tracker = Tracker(
+        Scripted(*samples), 3600, max_events, True, OOMFlightRecorderConfig(), options
+    )
+    tracker.start_tracking()
+    return tracker
+
+
+def tick(tracker, times=1):
+    for _ in range(times):
+        if len(tracker.collector.samples) > 1:
+            del tracker.collector.samples[0]
+        tracker._tick()
+
+
+def kinds(tracker) -> list:
+    return [event.event_type for event in tracker.get_events()]
