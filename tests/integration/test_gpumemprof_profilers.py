@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import os
 import sys
 import time
 
@@ -93,6 +94,67 @@ def test_monitoring():
     assert len(profiler.snapshots) >= 3
     assert profiler.snapshots[0].cpu_memory == profiler.snapshots[0].allocated_memory > 0
     assert not profiler.get_summary()["monitoring_active"]
+
+
+def test_as_a_context_manager_a_profiler_only_ends_its_monitoring():
+    with GPUMemoryProfiler(device="cpu") as profiler:
+        assert not profiler.get_summary()["monitoring_active"]
+        profiler.start_monitoring(0.01)  # at the pace that is asked for
+        until = time.monotonic() + 5
+        while len(profiler.snapshots) < 5 and time.monotonic() < until:
+            time.sleep(0.01)
+    assert len(profiler.snapshots) >= 5
+    assert not profiler.get_summary()["monitoring_active"]
+
+
+@pytest.mark.parametrize("made", [lambda: GPUMemoryProfiler(device="cpu"), CPUMemoryProfiler])
+def test_a_forked_child_is_not_monitored(made):
+    """In the child of a program that uses a GPU every look at it would fail."""
+    profiler = made()
+    profiler.start_monitoring(0.001)
+    pid = os.fork()
+    if pid == 0:
+        code = 1
+        try:
+            before = len(profiler.snapshots)
+            other = CPUMemoryProfiler()
+            other.start_monitoring(0.001)  # the thread runs again
+            time.sleep(0.1)
+            assert len(other.snapshots) > 2 and len(profiler.snapshots) == before
+            profiler.start_monitoring(0.001)
+            time.sleep(0.1)
+            assert len(profiler.snapshots) > before
+            code = 0
+        finally:
+            os._exit(code)
+    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
+    profiler.stop_monitoring()
+
+
+@pytest.fixture
+def no_profilers(monkeypatch):
+    monkeypatch.setattr(context_profiler, "_profilers", {})
+
+
+def test_the_summary_is_of_the_device_that_was_named(no_profilers, torch):
+    @gpumemprof.profile_function(device="cuda:1")
+    def step():
+        torch.state["allocated_bytes.all.current"] += 10 * MIB
+
+    step()
+    with gpumemprof.profile_context("block"):  # the current one, which is the same
+        step()
+    summary = context_profiler.get_summary()
+    assert set(summary["function_summaries"]) == {"step", "block"}
+    assert len(context_profiler.get_profile_results()) == 3
+    context_profiler.clear_results()
+    assert context_profiler.get_summary()["total_function_calls"] == 0
+
+
+def test_the_summary_where_only_another_device_was_named(no_profilers, torch):
+    with gpumemprof.profile_context("block", device=0):
+        pass
+    assert set(context_profiler.get_summary()["function_summaries"]) == {"block"}
 
 
 def test_decorators_and_blocks_share_a_profiler(no_frameworks):

@@ -456,6 +456,13 @@ def test_events_of_a_bundle_that_has_none(tmp_path, text):
     assert add_events(str(bundle), [])
 
 
+def test_an_event_of_the_programs_that_is_no_json_leaves_the_bundle_as_it_was(tmp_path):
+    bundle = bundle_with(tmp_path, RECORDED)
+    assert not add_events(str(bundle), [{"timestamp": 1.0, "metadata": {(1, 2): "a tuple"}}])
+    assert (bundle / "events.json").read_text() == RECORDED
+    assert not list(bundle.glob(".*"))
+
+
 @pytest.mark.parametrize("broken", ["a file is missing", "an event without a time"])
 def test_a_bundle_that_cannot_be_added_to_stays_as_it_was(tmp_path, broken):
     text = '[\n  {"event_type": "x", "api": null}\n]\n' if "time" in broken else RECORDED

@@ -12,6 +12,7 @@ import time
 from pathlib import Path
 
 import pytest
+from oomrec import _thread
 from oomrec.gpumemprof import (
     ConfigurationError,
     CPUMemoryTracker,
@@ -19,6 +20,7 @@ from oomrec.gpumemprof import (
     load_telemetry_events,
 )
 from oomrec.gpumemprof.oom_flight_recorder import OOMFlightRecorder, OOMFlightRecorderConfig
+from oomrec.tfmemprof import TensorFlowMemoryTracker
 from scripted_tracker import MIB, kinds, tick, tracker_of
 
 
@@ -138,8 +140,9 @@ def test_a_format_that_is_none(tmp_path):
     "options", [{"sampling_interval": 0}, {"sampling_interval": -1}, {"max_events": 0}]
 )
 def test_options_that_make_no_sense(options):
-    with pytest.raises(ConfigurationError, match=next(iter(options))):
+    with pytest.raises(ConfigurationError, match=next(iter(options))) as error:
         MemoryTracker(device="cpu", **options)
+    assert isinstance(error.value, ValueError)  # as those who write for gpumemprof expect
 
 
 # On a clock
@@ -192,24 +195,91 @@ def test_the_thread_ends_with_the_last_tracker():
     assert set(threading.enumerate()) <= before
 
 
+def in_a_child(work) -> int:
+    """The exit code of a forked child that does `work()`; 1: it raised."""
+    pid = os.fork()
+    if pid == 0:
+        code = 1
+        try:
+            work()
+            code = 0
+        finally:
+            os._exit(code)
+    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+
+
 def test_a_forked_child_does_not_track():
     """Its parent's trackers are stopped in it, whatever lock another thread held at the fork."""
     tracker = MemoryTracker(device="cpu", sampling_interval=0.005)
+
+    def work():
+        assert not tracker.is_tracking
+        tracker.events, tracker.get_statistics(), tracker.stop_tracking()
+
     tracker.start_tracking()
     try:
         for _ in range(5):
-            pid = os.fork()
-            if pid == 0:
-                code = 1
-                try:
-                    assert not tracker.is_tracking
-                    tracker.events, tracker.get_statistics(), tracker.stop_tracking()
-                    code = 0
-                finally:
-                    os._exit(code)
-            assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
+            assert in_a_child(work) == 0
     finally:
         tracker.stop_tracking()
+
+
+def test_a_forked_child_that_tracks_does_so_once():
+    """Its parent's clock does not tick in it beside its own."""
+    tracker = MemoryTracker(device="cpu", sampling_interval=0.01)
+    tracker.start_tracking()
+
+    subscribed = len(_thread._subscriptions)
+
+    def work():
+        with tracker:
+            assert len(_thread._subscriptions) == subscribed
+        assert len(_thread._subscriptions) == subscribed - 1
+
+    assert in_a_child(work) == 0
+    tracker.stop_tracking()
+
+
+def test_nothing_is_added_by_a_sample_that_was_under_way_when_tracking_ended():
+    tracker = tracker_of((100, 100, 100), (300, 600, 990))
+    take = tracker.sample
+
+    def sample_and_stop():
+        tracker.sample = take
+        sample = take()
+        tracker.stop_tracking()
+        return sample
+
+    tracker.sample = sample_and_stop
+    tick(tracker)
+    assert kinds(tracker) == ["start", "stop"]
+
+
+def test_where_there_can_be_no_thread_tracking_has_not_begun(monkeypatch):
+    tracker = MemoryTracker(device="cpu")
+
+    def no_thread(self):
+        raise RuntimeError("can't start new thread")
+
+    before = _thread._subscriptions
+    with monkeypatch.context() as patched:
+        patched.setattr(_thread, "_thread", None)  # that of other tests
+        patched.setattr(threading.Thread, "start", no_thread)
+        with pytest.raises(RuntimeError, match="can't start new thread"):
+            tracker.start_tracking()
+    assert not tracker.is_tracking and _thread._subscriptions == before
+    with tracker:
+        assert tracker.is_tracking
+
+
+@pytest.mark.parametrize("made", [MemoryTracker, CPUMemoryTracker, TensorFlowMemoryTracker])
+def test_every_tracker_is_told_its_rank(made, tmp_path):
+    given = {"job_id": "j", "rank": 1, "local_rank": 0, "world_size": 2}
+    with made(**given) as tracker:
+        pass
+    tracker.export_events(tmp_path / "e.json", "json")
+    event = load_telemetry_events(tmp_path / "e.json")[0]
+    assert {key: getattr(event, key) for key in given} == given
 
 
 def test_the_cpu_tracker_names_its_file_by_the_time(tmp_path):
@@ -235,7 +305,7 @@ def test_a_buffer_of_none_is_as_large_as_the_tracker(size, kept):
     tracker = MemoryTracker(device="cpu", max_events=40, oom_buffer_size=size)
     for _ in range(60):
         tracker._add_event("allocation", 1, None)
-    assert len(tracker._oom_flight_recorder.snapshot_events()) == kept
+    assert len(tracker._oom_flight_recorder.snapshot_events()) == tracker.oom_buffer_size == kept
 
 
 def test_a_recorder_that_is_off_writes_nothing(tmp_path, monkeypatch):

@@ -231,6 +231,9 @@ def test_continuous_profiling(tensorflow):
     assert profiler.profiling_active
     profiler.stop_continuous_profiling()
     assert len(profiler.snapshots) >= 4 and not profiler.profiling_active
+    with profiler:
+        profiler.start_continuous_profiling(0.01)
+    assert not profiler.profiling_active
 
 
 def test_no_results():
@@ -260,8 +263,13 @@ def test_the_tracker(tensorflow, tmp_path):
     events = load_telemetry_events(tmp_path / "e.json")
     assert {event.collector for event in events} == {"tfmemprof.memory_tracker"}
     assert events[0].device_id == (0 if tensorflow.gpus else -1)
+    tracker.start_tracking()  # begins anew, its alerts too
+    while not tracker.alerts and time.monotonic() < until + 5:
+        time.sleep(0.001)
+    assert tracker.alerts[0]["timestamp"] - tracker.timestamps[0] < 0.5
+    tracker.stop_tracking()
     tracker.set_alert_threshold(None)
-    tracker.start_tracking()  # begins anew
+    tracker.start_tracking()
     assert tracker.stop_tracking().alerts_triggered == []
 
 

@@ -89,7 +89,11 @@ def _add(subscription: Subscription) -> None:
     recorder()  # loaded here and not in the thread: a fork at that moment would find half of it
     with _lock:
         _subscriptions += (subscription,)
-    _ensure()
+    try:
+        _ensure()
+    except BaseException:  # there can be no thread: who subscribed hears of it, and may try again
+        _remove(subscription)
+        raise
     _wake()
 
 

@@ -7,8 +7,12 @@ class ProfilerError(Exception):
     """The base of what this package raises."""
 
 
-class ConfigurationError(ProfilerError, RuntimeError):
-    """Something was asked for that this machine, program or option cannot give; says what to use."""
+class ConfigurationError(ProfilerError, RuntimeError, ValueError):
+    """Something was asked for that this machine, program or option cannot give; says what to use.
+
+    Programs of GPU Memory Profiler expect a RuntimeError where a device is missing, and a ValueError
+    for a number of a device or an option that makes no sense: this is both.
+    """
 
 
 class VisualizationError(ProfilerError):

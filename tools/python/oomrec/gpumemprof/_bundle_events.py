@@ -39,7 +39,7 @@ def add_events(bundle: str, events: Sequence[Mapping[str, Any]]) -> bool:
         _set_number(bundle, "manifest.json", "event_count", count)
         _set_number(bundle, "metadata.json", "captured_event_count", count)
         return True
-    except (OSError, ValueError, MemoryError):
+    except Exception:  # no room, another format, or what a program put into an event is no JSON
         with contextlib.suppress(OSError):  # it was not made, or has taken its place
             os.unlink(partial)
         return False

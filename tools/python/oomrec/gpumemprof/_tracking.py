@@ -15,13 +15,13 @@ import weakref
 from typing import Any, Mapping, TypeVar
 
 from .._session import at_fork
-from .._thread import Subscription, subscribe
 from ..errors import ConfigurationError
 from ._alerts import Pace, alerts_of, default_thresholds
 from ._capture import CapturesOOM
 from ._event_log import EventLog
 from ._events import ALERT_TYPES, TrackingEvent
 from ._ranks import rank_identity
+from ._repeated import Repeated
 from ._statistics import count, statistics, zeros
 from .device_collectors import DeviceMemoryCollector, DeviceMemorySample
 from .oom_flight_recorder import OOMFlightRecorderConfig
@@ -66,7 +66,7 @@ class Tracker(EventLog, CapturesOOM):
 
         EventLog.__init__(self, max_events, rank_identity(**identity))
         CapturesOOM.__init__(self, oom)
-        self._subscription: Subscription | None = None
+        self._ticks = Repeated()
         self._last_allocated = 0
         self._not_before = 0.0  # of the next sample, after one that failed
         self._pace = Pace()
@@ -96,7 +96,11 @@ class Tracker(EventLog, CapturesOOM):
             self._stopped_at = None
         self._oom_flight_recorder.begin()
         self._last_allocated = self._add_event("start", 0, "Memory tracking started")
-        self._subscription = subscribe(self._tick, self.sampling_interval)
+        try:
+            self._ticks.start(self._tick, self.sampling_interval)
+        except BaseException:  # there can be no thread
+            self.stop_tracking()
+            raise
 
     def stop_tracking(self) -> Any:
         """Ends it; nothing if it was not tracking. Events and statistics stay."""
@@ -105,9 +109,7 @@ class Tracker(EventLog, CapturesOOM):
                 return
             self.is_tracking = False
             self._stopped_at = time.time()
-            subscription, self._subscription = self._subscription, None
-        if subscription is not None:
-            subscription.cancel()
+        self._ticks.stop()
         self._add_event("stop", 0, "Memory tracking stopped")
         self._oom_flight_recorder.end()
 
@@ -120,11 +122,6 @@ class Tracker(EventLog, CapturesOOM):
 
     def _tick(self) -> None:
         """One sample, by the package's thread."""
-        if not self.is_tracking:  # in a forked child, whose parent tracks
-            subscription, self._subscription = self._subscription, None
-            if subscription is not None:
-                subscription.cancel()
-            return
         if time.monotonic() < self._not_before:
             return
         try:
@@ -168,7 +165,11 @@ class Tracker(EventLog, CapturesOOM):
         metadata: dict[str, Any] | None = None,
         sample: DeviceMemorySample | None = None,
     ) -> int:
-        """Keeps an event and calls the callbacks of an alert. Returns what is allocated, in bytes."""
+        """Keeps an event and calls the callbacks of an alert. Returns what is allocated, in bytes.
+
+        `sample`: of the clock; without one it is taken now.
+        """
+        is_of_a_tick = sample is not None
         if sample is None:
             sample = self._sample_or_zeros()
         event = TrackingEvent(
@@ -189,6 +190,8 @@ class Tracker(EventLog, CapturesOOM):
         )
         is_alert = event_type in ALERT_TYPES
         with self._lock:
+            if is_of_a_tick and not self.is_tracking:  # it was under way when tracking ended
+                return sample.allocated_bytes
             self._events.append(event)
             self.stats["alert_count"] += is_alert
         self._oom_flight_recorder.record_event(event.to_dict())

@@ -21,8 +21,15 @@ def get_global_profiler(device: Any = None) -> GPUMemoryProfiler:
     key = None if device is None else parse_device(device)
     with _lock:
         if key not in _profilers:
-            _profilers[key] = GPUMemoryProfiler(device=device)
+            made = GPUMemoryProfiler(device=device)
+            # One of a device, by whatever name it is asked for: its summary is of all of them.
+            same = (each for each in _profilers.values() if str(each.device) == str(made.device))
+            _profilers[key] = next(same, made)
         return _profilers[key]
+
+
+def _all_profilers() -> list[GPUMemoryProfiler]:
+    return list(dict.fromkeys(_profilers.values()))
 
 
 def set_global_profiler(profiler: GPUMemoryProfiler) -> None:
@@ -71,19 +78,21 @@ def profile_context(
 
 
 def get_summary() -> dict[str, Any]:
-    """The summary of the program's profiler where no device was named."""
-    return get_global_profiler().get_summary()
+    """The summary of the program's profiler: where no device was named, else the first that was."""
+    profilers = _all_profilers()
+    used = profilers[0] if profilers and None not in _profilers else get_global_profiler()
+    return used.get_summary()
 
 
 def clear_results() -> None:
     """Forgets the results of the program's profilers."""
-    for profiler in list(_profilers.values()):
+    for profiler in _all_profilers():
         profiler.clear_results()
 
 
 def get_profile_results(limit: int | None = None) -> list[ProfileResult]:
     """The latest `limit` results of the program's profilers, the oldest first; None: all."""
-    results = [result for each in list(_profilers.values()) for result in each.results]
+    results = [result for each in _all_profilers() for result in each.results]
     results.sort(key=lambda result: result.memory_after.timestamp)
     return results if limit is None else results[max(len(results) - limit, 0) :]
 
@@ -95,7 +104,7 @@ def start_monitoring(interval: float | None = None, device: Any = None) -> None:
 
 def stop_monitoring() -> None:
     """Stops that of all of the program's profilers."""
-    for profiler in list(_profilers.values()):
+    for profiler in _all_profilers():
         profiler.stop_monitoring()
 
 

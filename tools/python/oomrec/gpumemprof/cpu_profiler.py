@@ -9,9 +9,9 @@ from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Any, Callable, Iterator
 
-from .._thread import Subscription, subscribe
 from . import _proc
 from ._capture import oom_config
+from ._repeated import Repeated
 from ._tracking import Tracker
 from .device_collectors import CPUDeviceCollector
 
@@ -64,7 +64,7 @@ class CPUMemoryProfiler:
         self.snapshots: list[CPUMemorySnapshot] = []
         self.results: list[CPUProfileResult] = []
         self._clock = _proc.CpuClock()
-        self._subscription: Subscription | None = None
+        self._monitoring = Repeated()
         self._baseline = self._take_snapshot()
 
     def _take_snapshot(self) -> CPUMemorySnapshot:
@@ -76,15 +76,13 @@ class CPUMemoryProfiler:
 
     def start_monitoring(self, interval: float = 0.1) -> None:
         """Takes a snapshot every `interval` seconds; nothing if it does already."""
-        if self._subscription is None:
+        if not self._monitoring.is_on:
+            self._monitoring.start(self._sample, interval)
             self._sample()
-            self._subscription = subscribe(self._sample, interval)
 
     def stop_monitoring(self) -> None:
         """Ends it; the snapshots stay."""
-        subscription, self._subscription = self._subscription, None
-        if subscription is not None:
-            subscription.cancel()
+        self._monitoring.stop()
 
     def profile_function(
         self, func: Callable[..., Any], *args: Any, **kwargs: Any
@@ -140,7 +138,7 @@ class CPUMemoryTracker(Tracker):
 
     Alerts are for the limit that is nearest: the soft limit or RLIMIT_AS where the recorder runs, the
     cgroup's, or the machine's memory. The arguments are MemoryTracker's, those of the flight recorder
-    included; raises as it does.
+    and of the rank included; raises as it does.
     """
 
     def __init__(
@@ -153,6 +151,11 @@ class CPUMemoryTracker(Tracker):
         oom_buffer_size: int | None = None,
         oom_max_dumps: int = 5,
         oom_max_total_mb: int = 256,
+        *,
+        job_id: str | None = None,
+        rank: int | None = None,
+        local_rank: int | None = None,
+        world_size: int | None = None,
     ) -> None:
         super().__init__(
             CPUDeviceCollector(),
@@ -167,7 +170,12 @@ class CPUMemoryTracker(Tracker):
                 oom_max_dumps,
                 oom_max_total_mb,
             ),
-            {},
+            {
+                "job_id": job_id,
+                "rank": rank,
+                "local_rank": local_rank,
+                "world_size": world_size,
+            },
         )
 
     def get_statistics(self) -> dict[str, Any]:

@@ -9,9 +9,9 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Callable, Iterator
 
-from .._thread import Subscription, subscribe
 from . import _proc
 from ._devices import imported, public_device
+from ._repeated import Repeated
 from .device_collectors import CudaDeviceCollector, build_device_memory_collector
 
 
@@ -73,7 +73,7 @@ class ProfileResult:
 
 
 class GPUMemoryProfiler:
-    """Profiles functions and blocks on one device.
+    """Profiles functions and blocks on one device. As a context manager it ends its monitoring.
 
     Args:
         device: as of MemoryTracker: a GPU, "cpu" (resident memory), None for what there is
@@ -100,7 +100,7 @@ class GPUMemoryProfiler:
         self.collect_stack_traces = collect_stack_traces
         self.results: list[ProfileResult] = []
         self.snapshots: list[MemorySnapshot] = []
-        self._subscription: Subscription | None = None
+        self._monitoring = Repeated()
         self._seen_allocated = 0
         self._seen_reserved = 0
         self._baseline = self._take_snapshot("baseline")
@@ -210,15 +210,13 @@ class GPUMemoryProfiler:
 
     def start_monitoring(self, interval: float | None = None) -> None:
         """Takes a snapshot every `interval` seconds (None: 0.1); nothing if it does already."""
-        if self._subscription is None:
+        if not self._monitoring.is_on:
+            self._monitoring.start(self._monitor, 0.1 if interval is None else interval)
             self._monitor()
-            self._subscription = subscribe(self._monitor, 0.1 if interval is None else interval)
 
     def stop_monitoring(self) -> None:
         """Ends it; the snapshots stay."""
-        subscription, self._subscription = self._subscription, None
-        if subscription is not None:
-            subscription.cancel()
+        self._monitoring.stop()
 
     def get_summary(self) -> dict[str, Any]:
         """All results together, by function, and the memory now; bytes and seconds."""
@@ -242,7 +240,7 @@ class GPUMemoryProfiler:
             "baseline_memory_usage": self._baseline.allocated_memory,
             "memory_change_from_baseline": now.allocated_memory - self._baseline.allocated_memory,
             "function_summaries": {name: _summary(each) for name, each in by_name.items()},
-            "monitoring_active": self._subscription is not None,
+            "monitoring_active": self._monitoring.is_on,
             "snapshots_collected": len(self.snapshots),
         }
 
@@ -254,7 +252,6 @@ class GPUMemoryProfiler:
         self._baseline = self._take_snapshot("baseline")
 
     def __enter__(self) -> GPUMemoryProfiler:
-        self.start_monitoring()
         return self
 
     def __exit__(self, *exception: object) -> None:

@@ -12,12 +12,16 @@ from .profiler import MemorySnapshot, ProfileResult, TFMemoryProfiler
 from .tracker import MemoryTracker, MemoryWatchdog, TrackingResult
 from .utils import format_memory, get_gpu_info, get_system_info
 
+# As tfmemprof itself calls it, for there are two MemoryTrackers.
+TensorFlowMemoryTracker = MemoryTracker
+
 __all__ = [
     "MemorySnapshot",
     "MemoryTracker",
     "MemoryWatchdog",
     "ProfileResult",
     "TFMemoryProfiler",
+    "TensorFlowMemoryTracker",
     "TensorFlowProfiler",
     "TrackingResult",
     "format_memory",

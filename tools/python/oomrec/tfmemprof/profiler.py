@@ -10,8 +10,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Callable, Iterator, TypeVar, cast
 
-from .._thread import Subscription, subscribe
 from ..gpumemprof import _proc
+from ..gpumemprof._repeated import Repeated
 from ._tensorflow import (
     MIB,
     TensorFlowDeviceCollector,
@@ -92,13 +92,13 @@ class TFMemoryProfiler:
         self.function_profiles: dict[str, dict[str, Any]] = {}
         self._collector = build_collector(self.device)
         self._lock = threading.Lock()
-        self._subscription: Subscription | None = None
+        self._continuous = Repeated()
         self._tensors = (-COUNT_AGAIN_S, 0, 0)  # when, how many, bytes
 
     @property
     def profiling_active(self) -> bool:
         """Whether continuous profiling runs."""
-        return self._subscription is not None
+        return self._continuous.is_on
 
     def _device_memory(self, snapshot: MemorySnapshot) -> float:
         on_gpu = isinstance(self._collector, TensorFlowDeviceCollector)
@@ -190,18 +190,16 @@ class TFMemoryProfiler:
 
     def start_continuous_profiling(self, interval: float = 1.0) -> None:
         """Takes a snapshot every `interval` seconds; nothing if it does already."""
-        if self._subscription is None:
-            self.capture_snapshot("continuous")
-            self._subscription = subscribe(self._continue, interval)
+        if not self._continuous.is_on:
+            self._continuous.start(self._continue, interval)
+            self._continue()
 
     def _continue(self) -> None:
         self.capture_snapshot("continuous")
 
     def stop_continuous_profiling(self) -> None:
         """Ends it; the snapshots stay."""
-        subscription, self._subscription = self._subscription, None
-        if subscription is not None:
-            subscription.cancel()
+        self._continuous.stop()
 
     def get_results(self) -> ProfileResult:
         """All snapshots together. Without any, everything is 0."""
@@ -239,6 +237,7 @@ class TFMemoryProfiler:
         return self
 
     def __exit__(self, *exception: object) -> None:
+        self.stop_continuous_profiling()
         self.capture_snapshot("context_end")
 
 

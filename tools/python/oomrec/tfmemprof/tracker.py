@@ -8,10 +8,10 @@ import time
 from dataclasses import dataclass, field
 from typing import Any, Callable
 
-from .._thread import Subscription, subscribe
 from ..gpumemprof._alerts import Alert
 from ..gpumemprof._capture import oom_config
 from ..gpumemprof._events import TrackingEvent
+from ..gpumemprof._repeated import Repeated
 from ..gpumemprof._tracking import Tracker
 from ..gpumemprof.device_collectors import DeviceMemorySample
 from ._tensorflow import MIB, build_collector, free_caches, resolve_device, tensorflow
@@ -58,7 +58,8 @@ class MemoryTracker(Tracker):
         device: "/GPU:0", "/CPU:0", None for a GPU if TensorFlow has one
         enable_logging: log what happens
         max_events: events, samples and alerts that are kept of each
-        enable_alerts, enable_oom_flight_recorder, oom_…: as of gpumemprof.MemoryTracker
+        enable_alerts, enable_oom_flight_recorder, oom_…, job_id, rank, local_rank, world_size: as of
+            gpumemprof.MemoryTracker
 
     Raises:
         ConfigurationError: (a RuntimeError) there is no such device, or no library for bundles
@@ -77,6 +78,11 @@ class MemoryTracker(Tracker):
         oom_buffer_size: int | None = None,
         oom_max_dumps: int = 5,
         oom_max_total_mb: int = 256,
+        *,
+        job_id: str | None = None,
+        rank: int | None = None,
+        local_rank: int | None = None,
+        world_size: int | None = None,
     ) -> None:
         self.device = resolve_device(device)
         self.alert_threshold_mb = alert_threshold_mb
@@ -97,7 +103,12 @@ class MemoryTracker(Tracker):
                 oom_max_dumps,
                 oom_max_total_mb,
             ),
-            {},
+            {
+                "job_id": job_id,
+                "rank": rank,
+                "local_rank": local_rank,
+                "world_size": world_size,
+            },
         )
 
     @property
@@ -113,8 +124,9 @@ class MemoryTracker(Tracker):
             for series in (self.memory_usage, self.timestamps, self.alerts):
                 series.clear()
         self.clear_events()
-        super().start_tracking()
+        self._pace.forget()
         self._keep(self.sample())
+        super().start_tracking()
         self._log("tracking %s every %s s", self.device, self.sampling_interval)
 
     def stop_tracking(self) -> TrackingResult:
@@ -220,12 +232,12 @@ class MemoryWatchdog:
         self.cleanup_count = 0
         self.cleanup_callbacks: list[Callable[[], Any]] = []
         self._collector = build_collector(device)
-        self._subscription: Subscription | None = None
+        self._looks = Repeated()
 
     @property
     def active(self) -> bool:
         """Whether it looks."""
-        return self._subscription is not None
+        return self._looks.is_on
 
     def add_cleanup_callback(self, callback: Callable[[], Any]) -> None:
         """`callback()` is called after each cleaning."""
@@ -233,14 +245,12 @@ class MemoryWatchdog:
 
     def start(self) -> None:
         """Begins to look every `check_interval` seconds; nothing if it does already."""
-        if self._subscription is None:
-            self._subscription = subscribe(self._look, self.check_interval)
+        if not self._looks.is_on:
+            self._looks.start(self._look, self.check_interval)
 
     def stop(self) -> None:
         """Ends it."""
-        subscription, self._subscription = self._subscription, None
-        if subscription is not None:
-            subscription.cancel()
+        self._looks.stop()
 
     def _look(self) -> None:
         used = self._collector.sample().allocated_bytes / MIB
