@@ -28,7 +28,7 @@ constexpr const char* kExamples =
     "nearest limit in use, 30 % of what is reserved inactive, or memory ran out.\n";
 
 struct DiagnoseOptions {
-  std::string process, device, output;
+  std::string process, device, output, name = "oomrec-diagnose";
   double duration_s = 5, interval_s = 0.5;
 };
 
@@ -110,7 +110,7 @@ Exit diagnose(const DiagnoseOptions& options, const Words& words) {
   const DeviceChoice choice = DeviceChoice::of(options.device);
   const std::unique_ptr<Observed> observed =
       options.process.empty() ? observe_machine(choice) : observe_process(options.process, choice);
-  DiagnoseArtifact artifact{options.output};
+  DiagnoseArtifact artifact{options.output, options.name};
   Words line = {"oomrec", "diagnose"};
   line.insert(line.end(), words.begin(), words.end());
   try {
@@ -143,6 +143,8 @@ int diagnose_command(const Words& words) {
   arguments.positional("PID|PROGRAM", options.process, "a process; without it the machine");
   arguments.option("--output", "DIR", options.output,
                    "the directory, or one that is there already, to make it in (.)");
+  arguments.option("--name", "NAME", options.name,
+                   "what one that is made in another is called, before the date (oomrec-diagnose)");
   arguments.option("--device", "DEVICE", options.device,
                    "a GPU by number (0, cuda:0), or the host (cpu)", {"cpu", "0"});
   arguments.option("--duration", "SECONDS", options.duration_s, "how long (5)");

@@ -87,8 +87,10 @@ def test_directories_are_named_by_the_time_and_do_not_collide(oomrec, tmp_path):
     names = [path.name for path in (tmp_path / "there").iterdir()]
     assert len(names) == 3
     assert all(re.fullmatch(r"oomrec-diagnose-\d{8}-\d{6}(-\d+)?", name) for name in names)
-    assert oomrec("diagnose", "--device", "cpu", *SHORT).exit_code in (0, 2)
+    for name in ([], ["--name", "nightly"]):
+        assert oomrec("diagnose", "--device", "cpu", *SHORT, *name).exit_code in (0, 2)
     assert len(list(tmp_path.glob("oomrec-diagnose-*"))) == 1
+    assert len(list(tmp_path.glob("nightly-20*"))) == 1
 
 
 @pytest.mark.parametrize(

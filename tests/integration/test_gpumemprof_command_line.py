@@ -7,6 +7,7 @@ real one does with them is in the tests of its commands.
 from __future__ import annotations
 
 import json
+import re
 import sys
 
 import pytest
@@ -48,7 +49,11 @@ def in_brackets(*words) -> str:
         (["track", "--output", "f"], ["track", "--output", "f", "--format", "csv"]),
         (["track", "--output=f"], ["track", "--output=f", "--format", "csv"]),
         (["analyze", "f", "--visualization"], None),
-        (["diagnose", "--nonsense"], None),
+        (
+            ["diagnose", "--nonsense"],
+            ["diagnose", "--name", "gpumemprof-diagnose", "--nonsense"],
+        ),
+        (["--version"], None),
         (["info", "--help"], None),
     ],
 )
@@ -62,6 +67,7 @@ def test_gpumemprof_passes_its_words_on(ask, words, expected):
     ("words", "expected"),
     [
         ("info", "info"),
+        ("--version", "--version"),
         ("-v info", "info --detailed"),
         ("monitor --duration 30", "monitor --interval 1 --duration 30"),
         ("monitor", "monitor --interval 1 --duration 315360000"),
@@ -79,6 +85,11 @@ def test_gpumemprof_passes_its_words_on(ask, words, expected):
             " --output t --format json",
         ),
         (
+            "track --output t --device /GPU:0 --job-id j --rank 1 --local-rank 0 --world-size 2",
+            "track --interval 1 --device 0 --warning-threshold 50 --critical-threshold 100"
+            " --job-id j --rank 1 --local-rank 0 --world-size 2 --output t --format json",
+        ),
+        (
             "track --output t --device /GPU:0 --threshold 9000",
             "track --interval 1 --device 0 --warning-threshold 100 --critical-threshold 100"
             " --output t --format json",
@@ -90,7 +101,7 @@ def test_gpumemprof_passes_its_words_on(ask, words, expected):
         ),
         (
             "diagnose --duration 0 --output d --device /GPU:0",
-            "diagnose --interval 0.5 --device 0 --duration 0 --output d",
+            "diagnose --interval 0.5 --device 0 --duration 0 --output d --name tfmemprof-diagnose",
         ),
     ],
 )
@@ -125,6 +136,31 @@ def test_bad_input(ask, module, words, exit_code, problem):
     run = ask(module, *words.split())
     assert run.exit_code == exit_code and run.stdout == "", str(run)
     assert any(word in run.stderr for word in problem.split("|"))
+
+
+@pytest.mark.parametrize(("module", "device"), [("gpumemprof", "cpu"), ("tfmemprof", "/CPU:0")])
+def test_diagnose_leaves_the_directory_that_programs_look_for(
+    plain, build_dir, tmp_path, module, device
+):
+    """The command itself: in the working directory, in one that is there, or the one that is named."""
+    (tmp_path / "there").mkdir()
+    words = ["diagnose", "--device", device, "--duration", "0.1", "--interval", "0.1"]
+    for output in ([], ["--output", "there"], ["--output", "mine"]):
+        run = plain(
+            sys.executable,
+            "-m",
+            f"oomrec.{module}",
+            *words,
+            *output,
+            env=package_environment(build_dir),
+        )
+        assert run.exit_code in (0, 2) and "Status: " in run.stdout, str(run)
+    dated = re.compile(rf"{module}-diagnose-\d{{8}}-\d{{6}}")
+    for directory in (tmp_path, tmp_path / "there"):
+        [made] = [path for path in directory.iterdir() if "-diagnose-" in path.name]
+        assert dated.fullmatch(made.name)
+        assert (made / "manifest.json").exists()
+    assert (tmp_path / "mine" / "manifest.json").exists()
 
 
 def test_a_threshold_of_a_gpu_whose_memory_is_not_known(ask, tmp_path):

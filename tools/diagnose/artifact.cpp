@@ -19,13 +19,13 @@ namespace fs = std::filesystem;
 
 constexpr unsigned kMostOfASecond = 1000;
 
-std::string dated_name() {
+std::string dated(const std::string& name) {
   const std::time_t now = std::time(nullptr);
   std::tm parts{};
   localtime_r(&now, &parts);
   char text[64];
-  std::strftime(text, sizeof text, "oomrec-diagnose-%Y%m%d-%H%M%S", &parts);
-  return text;
+  std::strftime(text, sizeof text, "-%Y%m%d-%H%M%S", &parts);
+  return name + text;
 }
 
 // 0, or an errno.
@@ -37,14 +37,14 @@ int make(const fs::path& directory) {
 
 }  // namespace
 
-DiagnoseArtifact::DiagnoseArtifact(const std::string& wanted) {
+DiagnoseArtifact::DiagnoseArtifact(const std::string& wanted, const std::string& name) {
   std::error_code error;
   const fs::path named = fs::absolute(wanted.empty() ? "." : wanted, error).lexically_normal();
   int problem = EEXIST;
   if (fs::is_directory(named, error)) {
-    const std::string name = dated_name();
+    const std::string first = dated(name);
     for (unsigned n = 0; problem == EEXIST && n < kMostOfASecond; ++n) {
-      path_ = named / (n == 0 ? name : fmt::format("{}-{}", name, n));
+      path_ = named / (n == 0 ? first : fmt::format("{}-{}", first, n));
       problem = make(path_);
     }
   } else {

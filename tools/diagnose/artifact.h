@@ -12,9 +12,9 @@ namespace oomrec::tools {
 class DiagnoseArtifact {
  public:
   // Makes the directory: `wanted`, or, where that is there already or empty, one in it (or in the
-  // working directory) that is named oomrec-diagnose-YYYYmmdd-HHMMSS, with -N where that is taken.
-  // Throws Error.
-  explicit DiagnoseArtifact(const std::string& wanted);
+  // working directory) that is named NAME-YYYYmmdd-HHMMSS, with -N where that is taken. Throws
+  // Error.
+  DiagnoseArtifact(const std::string& wanted, const std::string& name);
 
   const std::filesystem::path& path() const { return path_; }
 

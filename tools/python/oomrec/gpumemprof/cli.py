@@ -23,6 +23,7 @@ usage: python -m oomrec.gpumemprof COMMAND [OPTION…]
   diagnose    a directory with what tells of trouble; exit 2: memory is at risk
 
 Each is the command of oomrec with that name: `oomrec COMMAND --help` lists its options.
+--version says which oomrec it is.
 
 examples:
   python -m oomrec.gpumemprof info --detailed
@@ -32,11 +33,14 @@ examples:
 
 
 def translated(arguments: Sequence[str]) -> list[str]:
-    """The arguments for oomrec: what `track` writes is CSV unless a format is asked for."""
+    """The arguments for oomrec: what `track` writes is CSV unless a format is asked for, and the
+    directory of `diagnose` has the name that programs look for."""
     words = list(arguments)
     names = {word.partition("=")[0] for word in words}
     if words[0] == "track" and "--output" in names and "--format" not in names:
         words += ["--format", "csv"]
+    if words[0] == "diagnose":
+        words[1:1] = ["--name", "gpumemprof-diagnose"]
     return words
 
 
@@ -46,6 +50,8 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     if not words or words[0] in ("-h", "--help"):
         sys.stdout.write(USAGE)
         sys.exit(0)
+    if words[0] == "--version":
+        exec_command(words)
     if words[0] not in COMMANDS:
         sys.stderr.write(
             f"oomrec.gpumemprof: there is no command {words[0]!r}\n  Use {', '.join(COMMANDS)}.\n"

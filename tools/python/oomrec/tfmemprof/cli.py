@@ -19,6 +19,7 @@ from ..gpumemprof._devices import Device, parse_device
 from ._tensorflow import MIB
 
 FOREVER_S = 10 * 365 * 86400  # of a monitor that has no duration
+RANK = ("job_id", "rank", "local_rank", "world_size")
 
 _EPILOG = """\
 examples:
@@ -44,6 +45,7 @@ def _parser() -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("-v", "--verbose", action="store_true", help="all of `info`")
+    parser.add_argument("--version", action="store_true", help="which oomrec it is")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND")
     commands.add_parser("info", help="the system, devices, Python, limits")
 
@@ -61,6 +63,8 @@ def _parser() -> argparse.ArgumentParser:
         default=4000.0,
         help="alert above so many MiB (4000)",
     )
+    for key in RANK:
+        track.add_argument(f"--{key.replace('_', '-')}", metavar="N", help="as of oomrec track")
     track.add_argument("--output", metavar="FILE", required=True, help="write the events there")
 
     analyze = commands.add_parser("analyze", help="what a file of samples or events says")
@@ -140,9 +144,14 @@ def translated(options: argparse.Namespace) -> list[str]:
     if threshold is not None:
         share = min(100.0, 100.0 * threshold * MIB / max(_total_bytes(device), 1))
         words += ["--warning-threshold", f"{share:.4g}", "--critical-threshold", "100"]
+    for key in RANK:
+        if given.get(key) is not None:
+            words += [f"--{key.replace('_', '-')}", given[key]]
     if options.output:
         words += ["--output", options.output]
         words += ["--format", "json"] if name in ("monitor", "track") else []
+    if name == "diagnose":
+        words += ["--name", "tfmemprof-diagnose"]
     return words
 
 
@@ -150,6 +159,8 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     """Runs one command line (of this process if none is given) and exits with its code."""
     parser = _parser()
     options = parser.parse_args(arguments)
+    if options.version:
+        exec_command(["--version"])
     if options.command is None:
         parser.print_help()
         sys.exit(0)
