@@ -51,7 +51,8 @@ class EventLog:
         return selected(alerts, last_n=last_n)
 
     def get_memory_timeline(self, interval: float = 1.0) -> dict[str, list[Any]]:
-        """Memory every `interval` seconds: `timestamps`, `allocated` and `reserved`, of equal length."""
+        """Memory every `interval` seconds from the first event to the last: `timestamps` (seconds since
+        1970), `allocated` and `reserved` (bytes), of equal length. ValueError: no interval above 0."""
         return timeline(self.events, interval)
 
     def export_events(self, filename: str | os.PathLike[str], format: str = "csv") -> None:

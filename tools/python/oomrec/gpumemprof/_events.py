@@ -10,17 +10,6 @@ from typing import Any, Iterable, Iterator, Mapping, Sequence
 from ._telemetry_legacy import nanoseconds
 from .telemetry import TelemetryEventV2
 
-EVENT_TYPES = (
-    "start",
-    "stop",
-    "peak",
-    "allocation",
-    "deallocation",
-    "warning",
-    "critical",
-    "error",
-    "cleanup",
-)
 ALERT_TYPES = ("warning", "critical", "error")
 
 
@@ -28,6 +17,7 @@ ALERT_TYPES = ("warning", "critical", "error")
 class TrackingEvent:
     """One event of a tracker. Sizes in bytes; `timestamp` in seconds since 1970; `device_id` -1: host.
 
+    `event_type`: start, stop, peak, allocation, deallocation, warning, critical, error, cleanup.
     `memory_change` is what the event added, or took away (negative); `device_used`, `device_free` and
     `device_total` are the whole device's, None where they are not known.
     """

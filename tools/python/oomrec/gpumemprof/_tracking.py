@@ -213,7 +213,16 @@ class Tracker(EventLog, CapturesOOM):
         }
 
     def get_statistics(self) -> dict[str, Any]:
-        """Counts and sums since the start, and the memory now; bytes, seconds, percent of 100."""
+        """Counts and sums since the start, and the memory now.
+
+        Numbers of events: `total_events`, `events_last_hour`, `alert_count`, `total_allocations`,
+        `total_deallocations`. Bytes: `peak_memory`, `total_allocation_bytes`,
+        `total_deallocation_bytes`, `average_allocation_size`, `average_deallocation_size`,
+        `current_memory_allocated`, `current_memory_reserved`. Per second: `allocations_per_second`,
+        `bytes_allocated_per_second`. `memory_utilization_percent` is of 100;
+        `tracking_start_time` in seconds since 1970, None before the first start;
+        `tracking_duration_seconds`; `backend`, `oom_flight_recorder_enabled`, `last_oom_dump_path`.
+        """
         sample = self._sample_or_zeros()
         with self._lock:
             stats = dict(self.stats)
@@ -233,7 +242,12 @@ class Tracker(EventLog, CapturesOOM):
         self._oom_flight_recorder.clear_events()
 
     def set_threshold(self, threshold_name: str, value: int | float) -> None:
-        """Sets a threshold (see `thresholds`); ValueError where there is none of that name."""
+        """Sets one of `thresholds`; ValueError where there is none of that name.
+
+        `memory_warning_percent` (80) and `memory_critical_percent` (95): of the device in use;
+        `memory_leak_threshold` (100 MiB): growth in one tick, in bytes; `fragmentation_threshold`
+        (0.3): share of the reserved memory that is not allocated.
+        """
         if threshold_name not in self.thresholds:
             known = ", ".join(self.thresholds)
             raise ValueError(f"Unknown threshold: {threshold_name}; there are {known}")
