@@ -11,8 +11,9 @@ from pathlib import Path
 
 import pytest
 from conftest import metadata
-from oomrec.gpumemprof._bundle_events import add_events
+from oomrec.gpumemprof._bundle import add_events, add_system
 from python_programs import package_environment, programs
+from schemas import check
 
 TRACKER = """
 import json, os, sys, threading, time
@@ -374,6 +375,10 @@ print(path)
         "oom_reason": "message_pattern:out of memory",
         "backend": "cuda",
     }
+    environment = json.loads((bundle / "environment.json").read_text())
+    check("environment", environment)
+    assert environment["system"]["platform"] == "Linux"
+    assert environment["system"]["detected_backend"] in ("cpu", "cuda", "rocm")
     own = [event for event in events_of(bundle) if event["api"] is None]
     assert [event["memory_allocated"] for event in own] == [2, 3, 4, 5]
 
@@ -454,6 +459,21 @@ def test_events_of_a_bundle_that_has_none(tmp_path, text):
     assert add_events(str(bundle), [{"timestamp": 1.0, "context": 'a "quote"\n'}])
     assert [event["context"] for event in events_of(bundle)] == ['a "quote"\n']
     assert add_events(str(bundle), [])
+
+
+def test_the_system_is_told_in_the_environment(tmp_path):
+    bundle = bundle_with(tmp_path, RECORDED)
+    environment = bundle / "environment.json"
+    environment.write_text('{\n  "pid": 7,\n  "argv": ["}"]\n}\n')
+    assert add_system(str(bundle), {"platform": "Linux"})
+    assert json.loads(environment.read_text()) == {
+        "pid": 7, "argv": ["}"], "system": {"platform": "Linux"},
+    }  # fmt: skip
+    assert environment.stat().st_mode & 0o777 == 0o600
+    environment.write_text('{"pid": ')
+    assert not add_system(str(bundle), {"platform": "Linux"})
+    assert environment.read_text() == '{"pid": '
+    assert not list(bundle.glob(".*"))
 
 
 def test_an_event_of_the_programs_that_is_no_json_leaves_the_bundle_as_it_was(tmp_path):

@@ -12,7 +12,7 @@ import os
 import threading
 import time
 from collections import deque
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any, Iterator, Mapping
 
@@ -21,8 +21,9 @@ from .._seen import next_moment
 from ..classify import OOMExceptionClassification
 from ..errors import ConfigurationError
 from . import _recorder
-from ._bundle_events import add_events, time_of
+from ._bundle import add_events, add_system, time_of
 from ._classify import classify_oom_exception
+from .utils import get_system_info
 
 
 @dataclass(frozen=True)
@@ -140,6 +141,10 @@ class OOMFlightRecorder:
             self._extended.append(bundle)
             # Those until now: what is freed while the exception passes is no way to it.
             add_events(bundle, [event for event in list(self._events) if time_of(event) <= now])
+            with suppress(
+                Exception
+            ):  # a framework that fails when it is asked, or no memory for it
+                add_system(bundle, get_system_info())
         return bundle
 
 

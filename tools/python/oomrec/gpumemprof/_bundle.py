@@ -1,8 +1,8 @@
-"""A tracker's last events, put among those of a bundle's events.json.
+"""What a tracker adds to a bundle that the recorder wrote: its last events, among those of events.json in
+order of time, and in environment.json the system as GPU Memory Profiler tells of it.
 
-The recorder wrote the bundle; what the tracker sampled beside it belongs there, in order of time. This
-runs when memory has just run out: events are copied one at a time, a file is replaced as a whole or
-not at all, and what fails leaves the bundle as it was.
+This runs when memory has just run out: events are copied one at a time, a file is replaced as a whole
+or not at all, and what fails leaves the bundle as it was.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import heapq
 import json
 import os
 import re
-from typing import Any, Iterable, Iterator, Mapping, Sequence
+from typing import Any, Callable, Iterable, Iterator, Mapping, Sequence
 
 # Keys of the other kind of event, which is null there: one schema for both.
 _OF_TRACKERS = (
@@ -42,6 +42,22 @@ def add_events(bundle: str, events: Sequence[Mapping[str, Any]]) -> bool:
     except Exception:  # no room, another format, or what a program put into an event is no JSON
         with contextlib.suppress(OSError):  # it was not made, or has taken its place
             os.unlink(partial)
+        return False
+
+
+def add_system(bundle: str, system: Mapping[str, Any]) -> bool:
+    """Puts `system` into environment.json. False: it is as it was."""
+
+    def with_system(text: str) -> str:
+        whole = text.rstrip()
+        if not whole.endswith("}"):
+            raise ValueError("environment.json is no object")
+        return f'{whole[:-1].rstrip()},\n  "system": {json.dumps(system, default=str)}\n}}\n'
+
+    try:
+        _rewrite(bundle, "environment.json", with_system)
+        return True
+    except Exception:  # as above
         return False
 
 
@@ -89,10 +105,19 @@ def _write(file: Any, events: Iterable[tuple[float, str]]) -> int:
 
 def _set_number(bundle: str, name: str, key: str, value: int) -> None:
     """Replaces a number in a file of JSON; its key is unique, for quotes in strings are escaped."""
+    pattern = re.compile(rf'("{key}": *)\d+')
+    _rewrite(bundle, name, lambda text: pattern.sub(rf"\g<1>{value}", text, count=1))
+
+
+def _rewrite(bundle: str, name: str, edit: Callable[[str], str]) -> None:
     path = os.path.join(bundle, name)
     partial = os.path.join(bundle, f".{name}.{os.getpid()}.partial")
-    with open(path, encoding="utf-8") as file:
-        text = file.read()
-    with _private(partial) as file:
-        file.write(re.sub(rf'("{key}": *)\d+', rf"\g<1>{value}", text, count=1))
-    os.rename(partial, path)
+    try:
+        with open(path, encoding="utf-8") as file:
+            text = edit(file.read())
+        with _private(partial) as file:
+            file.write(text)
+        os.rename(partial, path)
+    finally:
+        with contextlib.suppress(OSError):  # it was not made, or has taken its place
+            os.unlink(partial)
