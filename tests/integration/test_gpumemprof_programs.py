@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from conftest import SOURCE, metadata
 from oomrec.gpumemprof import load_telemetry_events
+from oomrec.gpumemprof.telemetry import REQUIRED_V2_FIELDS
 from python_programs import package_environment
 
 PROGRAMS = SOURCE / "tests" / "integration" / "gpumemprof_programs"
@@ -28,8 +29,11 @@ def program(tmp_path, build_dir, fake_gpu):
 
     def run(runner, name, *args, before=(), env=None):
         text = (PROGRAMS / f"{name}.py").read_text()
-        changed, count = re.subn(r"(?m)^from gpumemprof\b", "from oomrec.gpumemprof", text)
-        assert count >= (0 if name == "analyze" else 1)
+        changed = re.sub(r"(?m)^from (gpumemprof|tfmemprof)\b", r"from oomrec.\1", text)
+        changed = re.sub(
+            r"(?m)^import (gpumemprof|tfmemprof)\b", r"import oomrec.\1 as \1", changed
+        )
+        assert changed != text or name == "analyze"
         script = tmp_path / f"{name}.py"
         script.write_text(changed)
         environment = {**package_environment(build_dir), **fake_gpu, "FAKE_GPU_BYTES": "256M"}
@@ -134,6 +138,107 @@ def test_stress_on_a_gpu(runner, plain, program):
     assert said["status"] == "PASS", said
     told = analyzed(program, plain, "cuda:0", said["dump"])
     assert told["exception"].endswith("CudaAPIError")
+
+
+OF_THE_HOST = {
+    "profiler": "CPUMemoryProfiler",
+    "result": ["after", "before", "duration", "memory_diff", "name", "peak_rss"],
+    "summary": [
+        "baseline_rss", "memory_change_from_baseline", "mode", "peak_memory_usage",
+        "snapshots_collected",
+    ],
+    "snapshot": ["cpu_percent", "rss", "timestamp", "vms"],
+}  # fmt: skip
+OF_A_GPU = {
+    "profiler": "GPUMemoryProfiler",
+    "result": [
+        "call_count", "execution_time", "function_name", "memory_after", "memory_allocated",
+        "memory_before", "memory_diff", "memory_freed", "memory_peak", "peak_memory_usage",
+        "tensors_created", "tensors_deleted",
+    ],
+    "summary": [
+        "baseline_memory_usage", "current_memory_usage", "device", "function_summaries",
+        "memory_change_from_baseline", "monitoring_active", "net_memory_change",
+        "peak_memory_usage", "snapshots_collected", "total_execution_time",
+        "total_function_calls", "total_functions_profiled", "total_memory_allocated",
+        "total_memory_freed",
+    ],
+    "snapshot": [
+        "active_memory", "allocated_memory", "cpu_memory", "device_id", "inactive_memory",
+        "max_memory_allocated", "max_memory_reserved", "operation", "reserved_memory",
+        "stack_trace", "timestamp",
+    ],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("device", ["cpu", GPU])
+def test_profilers(runner, program, device):
+    """Where there is no GPU the program goes on with the host, as it does with gpumemprof."""
+    no_driver = {"LD_LIBRARY_PATH": ""} if device == "cpu" else {}
+    said = program(runner, "profilers", device, env=no_driver)
+    expected = OF_THE_HOST if device == "cpu" else OF_A_GPU
+    assert said == {
+        **{key: str(value) for key, value in expected.items()},
+        "raised": "'mine'",
+        "named": "['load', 'block', 'failing']",
+        **dict.fromkeys(("grown", "monitored", "peak", "change", "cleared"), "True"),
+    }
+
+
+@pytest.mark.parametrize("device", ["cpu", GPU])
+def test_alerts(runner, program, device):
+    said = program(runner, "alerts", device)
+    assert said.pop("fields") == str(sorted(REQUIRED_V2_FIELDS))
+    assert said == {
+        "unknown": "Unknown threshold",
+        "kinds": "['warning']",
+        "large": "2",
+        "last": "['stop']",
+        "cleanups": "1",
+        "rows": "True 2 stop",
+        **dict.fromkeys(
+            ("tracking", "percent", "heard of", "freed", "peak", "mean", "exported"), "True"
+        ),
+    }
+
+
+@pytest.mark.parametrize("device", ["cpu", "cuda:0"])
+def test_recorder(runner, program, plain, tmp_path, device):
+    said = program(runner, "recorder", device)
+    assert said == {
+        "dumps": "3 3",
+        "left": "2 True",
+        "kept": "[5, 6, 7, 8]",
+        "named": "True 1",
+        "files": "True",
+        "exception": "builtins RuntimeError request 8",
+        "message": "CUDA out of memory. Tried to allocate 2.00 GiB",
+        "number": "8",
+        "events": "[5, 6, 7, 8]",
+        "system": "Linux False",
+        "pid": "int True",
+        "off": "None",
+    }
+    assert len(list((tmp_path / "flights").glob(f"oom_{device.partition(':')[0]}_*"))) == 2
+
+
+def test_tensorflow_blocks(runner, program):
+    """TensorFlow need not be there: on the host nothing of it is asked."""
+    said = program(runner, "tensorflow_blocks")
+    assert said == {
+        "returned": "32 16 evaluated",
+        "still": "True False",
+        "calls": "{'epoch': 1, 'evaluate': 1, 'load': 2, 'validation': 1}",
+        "profile": str(
+            ["calls", "peak_memory", "snapshots", "total_duration", "total_memory_used"]
+        ),
+        "fields": "True True 0.0",
+        "alert": "['memory_mb', 'message', 'threshold_mb', 'timestamp'] True",
+        "recent": "True True",
+        "reset": "{}",
+        "system": "cpu",
+        **dict.fromkeys(("names", "in order", "samples"), "True"),
+    }
 
 
 def test_stress_that_stays_below_its_cap(runner, program):
