@@ -93,10 +93,17 @@ struct TrackOptions {
   }
 };
 
-[[noreturn]] void not_recorded(const Observed& observed, const char* option) {
-  throw Error{Exit::bad_input,
-              fmt::format("{} needs a recorded process, and {} is none", option, observed.title()),
-              "Start it with the recorder: oomrec run -- PROGRAM"};
+// What only a recorded process can have is an error of the process that was named, and a note where
+// none was: a script that always asks for it tracks the machine all the same.
+void leave_out_without_recording(const Observed& observed, bool is_named, bool& wanted,
+                                 const char* option) {
+  if (!wanted || observed.recording() != nullptr) return;
+  const std::string problem =
+      fmt::format("{} needs a recorded process, and {} is none", option, observed.title());
+  constexpr const char* kWhatToDo = "Start it with the recorder: oomrec run -- PROGRAM";
+  if (is_named) throw Error{Exit::bad_input, problem, kWhatToDo};
+  fmt::print(stderr, "oomrec track: {}; tracked without it\n  {}\n", problem, kWhatToDo);
+  wanted = false;
 }
 
 }  // namespace
@@ -117,9 +124,10 @@ int track_command(const Words& words) {
 
   const std::unique_ptr<Observed> observed = options.observed();
   const RankTags rank = options.rank_of_process(arguments, observed->pid());
-  const bool is_recorded = observed->recording() != nullptr;
-  if (options.flight_recorder && !is_recorded) not_recorded(*observed, "--oom-flight-recorder");
-  if (options.watchdog && !is_recorded) not_recorded(*observed, "--watchdog");
+  const bool is_named = !options.process.empty();
+  leave_out_without_recording(*observed, is_named, options.flight_recorder,
+                              "--oom-flight-recorder");
+  leave_out_without_recording(*observed, is_named, options.watchdog, "--watchdog");
 
   std::optional<RecordFile> file;
   if (!options.output.empty() || arguments.given("--format"))

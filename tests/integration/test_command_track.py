@@ -179,6 +179,16 @@ def test_a_process_that_is_not_recorded_has_resident_memory(oomrec, plain, tmp_p
         assert "oomrec run -- PROGRAM" in run.stderr
 
 
+def test_the_machine_is_tracked_without_what_only_a_recording_has(oomrec):
+    """A script that always asks for both, and starts before anything is recorded."""
+    words = ["--oom-flight-recorder", "--watchdog", "--device", "cpu", "--duration", "0.2"]
+    run = oomrec("track", *words)
+    assert run.exit_code == 0 and run.stdout.startswith("memory of the machine: "), str(run)
+    for option in ("--oom-flight-recorder", "--watchdog"):
+        assert f"oomrec track: {option} needs a recorded process" in run.stderr
+    assert run.stderr.count("tracked without it\n") == 2
+
+
 ON_TWO_GPUS = """
 import ctypes, sys
 cuda = ctypes.CDLL("libcuda.so.1")

@@ -45,6 +45,10 @@ def in_brackets(*words) -> str:
         (["info", "--device", "0", "--detailed"], None),
         (["monitor", "--duration", "1", "--output", "a b.csv", "--format", "json"], None),
         (["track", "--watchdog", "--oom-max-dumps", "2"], None),
+        (
+            ["track", "--oom-max-dumps", "-1", "--watchdog"],
+            ["track", "--oom-max-dumps", "0", "--watchdog"],
+        ),
         (["track", "--output", "f", "--format", "json"], None),
         (["track", "--output", "f"], ["track", "--output", "f", "--format", "csv"]),
         (["track", "--output=f"], ["track", "--output=f", "--format", "csv"]),

@@ -6,10 +6,14 @@ are filled in. What it prints and how it exits is oomrec's.
 
 from __future__ import annotations
 
+import re
 import sys
 from typing import NoReturn, Sequence
 
 from .._library import exec_command
+
+_COUNTS = ("--oom-buffer-size", "--oom-max-dumps", "--oom-max-total-mb")
+_BELOW_0 = re.compile(r"-\d+$")
 
 COMMANDS = ("info", "monitor", "track", "analyze", "diagnose")
 
@@ -33,9 +37,12 @@ examples:
 
 
 def translated(arguments: Sequence[str]) -> list[str]:
-    """The arguments for oomrec: what `track` writes is CSV unless a format is asked for, and the
-    directory of `diagnose` has the name that programs look for."""
-    words = list(arguments)
+    """The arguments for oomrec: what `track` writes is CSV unless a format is asked for, a count below
+    0 is 0, and the directory of `diagnose` has the name that programs look for."""
+    words = [
+        "0" if before in _COUNTS and _BELOW_0.match(word) else word
+        for before, word in zip(["", *arguments], arguments)
+    ]
     names = {word.partition("=")[0] for word in words}
     if words[0] == "track" and "--output" in names and "--format" not in names:
         words += ["--format", "csv"]
