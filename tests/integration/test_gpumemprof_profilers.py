@@ -11,6 +11,7 @@ import pytest
 from framework_modules import MIB, fake_torch, hide_frameworks
 from oomrec import gpumemprof
 from oomrec.gpumemprof import CPUMemoryProfiler, GPUMemoryProfiler, context_profiler
+from python_programs import programs
 
 
 @pytest.fixture
@@ -175,6 +176,29 @@ def test_decorators_and_blocks_share_a_profiler(no_frameworks):
     names = [result.function_name for result in context_profiler.get_profile_results()]
     assert names == ["plain", "named", "block"]
     assert len(context_profiler.get_profile_results(limit=1)) == 1
+
+
+@pytest.mark.parametrize(
+    ("made", "peak"),
+    [
+        ("GPUMemoryProfiler(device='cpu')", "peak_memory_usage()"),
+        ("CPUMemoryProfiler()", "peak_rss"),
+    ],
+)
+def test_on_the_host_a_peak_within_a_block_is_seen(plain, build_dir, made, peak):
+    """In a process that was never as large before: what the kernel remembers is of its whole life."""
+    run = programs(plain, build_dir)(
+        f"""
+        from oomrec.gpumemprof import CPUMemoryProfiler, GPUMemoryProfiler
+
+        profiler = {made}
+        results = [profiler.profile_function(lambda: bytearray(b"x" * (200 << 20)) and None)]
+        results.append(profiler.profile_function(lambda: None))
+        print([result.memory_diff() < 50 << 20 for result in results])
+        print([result.{peak} > 200 << 20 for result in results])
+        """
+    )
+    assert run.stdout == "[True, True]\n[True, False]\n", str(run)
 
 
 def test_the_host_profiler_sees_what_a_block_took_for_a_moment():

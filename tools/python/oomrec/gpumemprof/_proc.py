@@ -43,6 +43,19 @@ def peak_resident_bytes() -> int:
     return resident_bytes()
 
 
+class HighWaterMark:
+    """What RSS comes to within a block. The kernel's mark is of the whole life: it is the block's if it
+    has risen since this object was made."""
+
+    def __init__(self) -> None:
+        self._before = peak_resident_bytes()
+
+    def risen_to(self) -> int:
+        """The highest RSS since, in bytes; 0 where it was as high before."""
+        now = peak_resident_bytes()
+        return now if now > self._before else 0
+
+
 class CpuClock:
     """Share of one core that this process took between two readings."""
 

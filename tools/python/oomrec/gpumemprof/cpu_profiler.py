@@ -99,17 +99,15 @@ class CPUMemoryProfiler:
     def profile_context(self, name: str = "context") -> Iterator[CPUMemoryProfiler]:
         """What the block does to the memory, in `results` when it ends."""
         before = self._take_snapshot()
-        highest = _proc.peak_resident_bytes()
+        mark = _proc.HighWaterMark()
         begun = time.monotonic()
         try:
             yield self
         finally:
             duration = time.monotonic() - begun
             after = self._take_snapshot()
-            peak = _proc.peak_resident_bytes()
-            # The kernel's high-water mark is of the whole life: it is the block's if it has risen.
-            seen = max(before.rss, after.rss, peak if peak > highest else 0)
-            self.results.append(CPUProfileResult(name, duration, before, after, seen))
+            peak = max(before.rss, after.rss, mark.risen_to())
+            self.results.append(CPUProfileResult(name, duration, before, after, peak))
 
     def clear_results(self) -> None:
         """Forgets snapshots and results; the memory now is the new baseline."""

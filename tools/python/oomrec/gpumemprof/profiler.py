@@ -12,7 +12,11 @@ from typing import Any, Callable, Iterator
 from . import _proc
 from ._devices import imported, public_device
 from ._repeated import Repeated
-from .device_collectors import CudaDeviceCollector, build_device_memory_collector
+from .device_collectors import (
+    CPUDeviceCollector,
+    CudaDeviceCollector,
+    build_device_memory_collector,
+)
 
 
 @dataclass
@@ -101,8 +105,7 @@ class GPUMemoryProfiler:
         self.results: list[ProfileResult] = []
         self.snapshots: list[MemorySnapshot] = []
         self._monitoring = Repeated()
-        self._seen_allocated = 0
-        self._seen_reserved = 0
+        self._forget_maxima()
         self._baseline = self._take_snapshot("baseline")
 
     @property
@@ -115,6 +118,8 @@ class GPUMemoryProfiler:
 
     def _forget_maxima(self) -> None:
         self._seen_allocated = self._seen_reserved = 0
+        on_host = isinstance(self._collector, CPUDeviceCollector)
+        self._mark = _proc.HighWaterMark() if on_host else None
         if isinstance(self._collector, CudaDeviceCollector):
             imported("torch").cuda.reset_peak_memory_stats(self._collector.device_id)
 
@@ -122,6 +127,9 @@ class GPUMemoryProfiler:
         sample = self._collector.sample()
         self._seen_allocated = max(self._seen_allocated, sample.allocated_bytes)
         self._seen_reserved = max(self._seen_reserved, sample.reserved_bytes)
+        if self._mark is not None:
+            self._seen_allocated = max(self._seen_allocated, self._mark.risen_to())
+            self._seen_reserved = max(self._seen_reserved, self._seen_allocated)
         max_allocated, max_reserved = self._seen_allocated, self._seen_reserved
         if isinstance(self._collector, CudaDeviceCollector):
             cuda = imported("torch").cuda
