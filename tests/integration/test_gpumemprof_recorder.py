@@ -288,7 +288,7 @@ print(t.handle_exception(ValueError("seat allocation failed for user 7")), t.eve
 
 
 def test_nested_captures_write_one_bundle(recorded, tmp_path):
-    recorded(
+    run = recorded(
         """
 outer, inner = tracker(oom_dump_dir="outer"), tracker(oom_dump_dir="inner")
 try:
@@ -299,6 +299,7 @@ except MemoryError as error:
     print(outer.last_oom_dump_path == inner.last_oom_dump_path)
 """
     )
+    assert run.stdout == "True\n", str(run)
     assert [metadata(bundle)["context"] for bundle in bundles(tmp_path / "inner")] == ["inner"]
     assert not (tmp_path / "outer").exists()
 
