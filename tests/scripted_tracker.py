@@ -44,7 +44,7 @@ class Scripted(DeviceMemoryCollector):
 def tracker_of(*samples, max_events=100, **options) -> Tracker:
     """A tracker that has begun and is ticked by hand: tick() takes the next sample."""
     tracker = Tracker(
-        Scripted(*samples), 3600, max_events, True, OOMFlightRecorderConfig(), options
+        Scripted(*samples), 3600, max_events, True, OOMFlightRecorderConfig(), **options
     )
     tracker.start_tracking()
     return tracker

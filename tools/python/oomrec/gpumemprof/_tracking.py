@@ -12,7 +12,7 @@ import logging
 import threading
 import time
 import weakref
-from typing import Any, Mapping, TypeVar
+from typing import Any, TypeVar
 
 from .._session import at_fork
 from ..errors import ConfigurationError
@@ -46,7 +46,7 @@ class Tracker(EventLog, CapturesOOM):
         max_events: int,
         enable_alerts: bool,
         oom: OOMFlightRecorderConfig,
-        identity: Mapping[str, Any],
+        **identity: Any,
     ) -> None:
         if not sampling_interval > 0:
             raise ConfigurationError(

@@ -168,12 +168,10 @@ class CPUMemoryTracker(Tracker):
                 oom_max_dumps,
                 oom_max_total_mb,
             ),
-            {
-                "job_id": job_id,
-                "rank": rank,
-                "local_rank": local_rank,
-                "world_size": world_size,
-            },
+            job_id=job_id,
+            rank=rank,
+            local_rank=local_rank,
+            world_size=world_size,
         )
 
     def get_statistics(self) -> dict[str, Any]:

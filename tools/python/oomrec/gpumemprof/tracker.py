@@ -71,12 +71,10 @@ class MemoryTracker(Tracker):
                 oom_max_dumps,
                 oom_max_total_mb,
             ),
-            {
-                "job_id": job_id,
-                "rank": rank,
-                "local_rank": local_rank,
-                "world_size": world_size,
-            },
+            job_id=job_id,
+            rank=rank,
+            local_rank=local_rank,
+            world_size=world_size,
         )
         self.device = public_device(collector.device_id)
 

@@ -103,12 +103,10 @@ class MemoryTracker(Tracker):
                 oom_max_dumps,
                 oom_max_total_mb,
             ),
-            {
-                "job_id": job_id,
-                "rank": rank,
-                "local_rank": local_rank,
-                "world_size": world_size,
-            },
+            job_id=job_id,
+            rank=rank,
+            local_rank=local_rank,
+            world_size=world_size,
         )
 
     @property
