@@ -169,7 +169,10 @@ def torch_profiler(lab: Lab, machine: dict) -> str:
 
 
 # Of GPU Memory Profiler's users, and their arguments beside the device.
-DROP_IN = {"configure": (), "capture": (), "classify": (), "simulate": (), "stress": (1 << 20,)}
+DROP_IN = {
+    "configure": (), "capture": (), "classify": (), "simulate": (), "stress": (1 << 20,),
+    "alerts": (), "recorder": (),
+}  # fmt: skip
 DROP_IN_PROGRAMS = SOURCE / "tests" / "integration" / "gpumemprof_programs"
 
 
