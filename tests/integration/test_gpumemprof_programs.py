@@ -5,6 +5,8 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
+import subprocess
 import sys
 from pathlib import Path
 
@@ -18,6 +20,32 @@ PROGRAMS = SOURCE / "tests" / "integration" / "gpumemprof_programs"
 GPU = pytest.param("cuda:0", marks=pytest.mark.needs_module("numba"))
 
 
+def with_import_changed(text: str) -> str:
+    """What docs/migration.md's own sed makes of a program."""
+    page = (SOURCE / "docs" / "migration.md").read_text()
+    command = re.search(r"(?ms)^    (sed -E) -i (.*?) train\.py$", page)
+    words = shlex.split(f"{command[1]} {command[2]}")
+    return subprocess.run(words, input=text, stdout=subprocess.PIPE, text=True, check=True).stdout
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "from gpumemprof import MemoryTracker",
+        "from gpumemprof.tracker import MemoryTracker",
+        "import gpumemprof\nMemoryTracker = gpumemprof.MemoryTracker",
+        "import gpumemprof as other\nMemoryTracker = other.tracker.MemoryTracker",
+        "import gpumemprof.tracker\nMemoryTracker = gpumemprof.tracker.MemoryTracker",
+        "import gpumemprof.tracker as other\nMemoryTracker = other.MemoryTracker",
+        "if True:\n    from tfmemprof import MemoryTracker",
+    ],
+)
+def test_every_kind_of_import_is_changed(line):
+    names = {}
+    exec(with_import_changed(line), names)
+    assert names["MemoryTracker"].__module__.startswith("oomrec.")
+
+
 @pytest.fixture(params=["recorded", "loaded later"])
 def runner(request, preload, plain):
     return preload if request.param == "recorded" else plain
@@ -29,10 +57,7 @@ def program(tmp_path, build_dir, fake_gpu):
 
     def run(runner, name, *args, before=(), env=None):
         text = (PROGRAMS / f"{name}.py").read_text()
-        changed = re.sub(r"(?m)^from (gpumemprof|tfmemprof)\b", r"from oomrec.\1", text)
-        changed = re.sub(
-            r"(?m)^import (gpumemprof|tfmemprof)\b", r"import oomrec.\1 as \1", changed
-        )
+        changed = with_import_changed(text)
         assert changed != text or name == "analyze"
         script = tmp_path / f"{name}.py"
         script.write_text(changed)
