@@ -158,6 +158,26 @@ def test_the_summary_where_only_another_device_was_named(no_profilers, torch):
     assert set(context_profiler.get_summary()["function_summaries"]) == {"block"}
 
 
+def test_decorators_and_blocks_take_the_profiler_of_the_host(no_profilers):
+    """As programs do that fall back to it where there is no GPU."""
+    profiler = CPUMemoryProfiler()
+
+    @gpumemprof.profile_function(profiler=profiler)
+    def step():
+        return "result"
+
+    assert step() == "result"
+    with gpumemprof.profile_context("block", profiler=profiler):
+        pass
+    context_profiler.set_global_profiler(profiler)
+    with gpumemprof.profile_context("global"):
+        pass
+    assert [each.name for each in profiler.results] == ["step", "block", "global"]
+    assert context_profiler.get_profile_results() == profiler.results
+    assert context_profiler.get_summary()["mode"] == "cpu"
+    assert context_profiler.get_global_profiler("cpu") is not profiler
+
+
 def test_decorators_and_blocks_share_a_profiler(no_frameworks):
     @gpumemprof.profile_function
     def plain(value):

@@ -23,9 +23,13 @@ def get_global_profiler(device: Any = None) -> GPUMemoryProfiler:
         if key not in _profilers:
             made = GPUMemoryProfiler(device=device)
             # One of a device, by whatever name it is asked for: its summary is of all of them.
-            same = (each for each in _profilers.values() if str(each.device) == str(made.device))
+            same = (each for each in _profilers.values() if _device(each) == _device(made))
             _profilers[key] = next(same, made)
         return _profilers[key]
+
+
+def _device(profiler: GPUMemoryProfiler) -> str:
+    return str(getattr(profiler, "device", None))  # a CPUMemoryProfiler that was set has none
 
 
 def _all_profilers() -> list[GPUMemoryProfiler]:
@@ -58,8 +62,8 @@ def profile_function(
 
         @functools.wraps(function)
         def wrapper(*args: Any, **kwargs: Any) -> Any:
-            used = profiler or get_global_profiler(device)
-            return used.call(label, function, *args, **kwargs)
+            with (profiler or get_global_profiler(device)).profile_context(label):
+                return function(*args, **kwargs)
 
         wrapper._is_profiled = True  # type: ignore[attr-defined]
         wrapper._profile_name = label  # type: ignore[attr-defined]
@@ -92,8 +96,10 @@ def clear_results() -> None:
 
 def get_profile_results(limit: int | None = None) -> list[ProfileResult]:
     """The latest `limit` results of the program's profilers, the oldest first; None: all."""
-    results = [result for each in _all_profilers() for result in each.results]
-    results.sort(key=lambda result: result.memory_after.timestamp)
+    profilers = _all_profilers()
+    results = [result for each in profilers for result in each.results]
+    if len(profilers) > 1:
+        results.sort(key=lambda result: result.memory_after.timestamp)
     return results if limit is None else results[max(len(results) - limit, 0) :]
 
 

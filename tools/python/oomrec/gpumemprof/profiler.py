@@ -169,13 +169,9 @@ class GPUMemoryProfiler:
 
         What it raises passes; it has a result in `results` all the same.
         """
-        self.call(getattr(func, "__name__", str(func)), func, *args, **kwargs)
+        with self.profile_context(getattr(func, "__name__", str(func))):
+            func(*args, **kwargs)
         return self.results[-1]
-
-    def call(self, name: str, func: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-        """Calls `func(*args, **kwargs)` as the block `name`, and returns its result."""
-        with self.profile_context(name):
-            return func(*args, **kwargs)
 
     @contextmanager
     def profile_context(self, name: str = "context") -> Iterator[GPUMemoryProfiler]:
