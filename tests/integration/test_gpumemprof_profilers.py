@@ -97,6 +97,25 @@ def test_monitoring():
     assert not profiler.get_summary()["monitoring_active"]
 
 
+class Crowded(list):
+    """Results of a profiler; right behind each comes one of another thread."""
+
+    def append(self, result):
+        self += [result]
+
+    def __iadd__(self, results):
+        self.extend([*results, "another thread's"])
+        return self
+
+
+@pytest.mark.parametrize("made", [lambda: GPUMemoryProfiler(device="cpu"), CPUMemoryProfiler])
+def test_a_functions_result_is_its_own(made):
+    profiler = made()
+    profiler.results = Crowded()
+    result = profiler.profile_function(lambda: None)
+    assert profiler.results == [result, "another thread's"]
+
+
 def test_as_a_context_manager_a_profiler_only_ends_its_monitoring():
     with GPUMemoryProfiler(device="cpu") as profiler:
         assert not profiler.get_summary()["monitoring_active"]

@@ -91,23 +91,31 @@ class CPUMemoryProfiler:
 
         What it raises passes; it has a result in `results` all the same.
         """
-        with self.profile_context(getattr(func, "__name__", "cpu_function")):
+        with self._block(getattr(func, "__name__", "cpu_function")) as ended:
             func(*args, **kwargs)
-        return self.results[-1]
+        return ended[0]
 
     @contextmanager
     def profile_context(self, name: str = "context") -> Iterator[CPUMemoryProfiler]:
         """What the block does to the memory, in `results` when it ends."""
+        with self._block(name):
+            yield self
+
+    @contextmanager
+    def _block(self, name: str) -> Iterator[list[CPUProfileResult]]:
+        """A block; the list has its result when it has ended."""
+        ended: list[CPUProfileResult] = []
         before = self._take_snapshot()
         mark = _proc.HighWaterMark()
         begun = time.monotonic()
         try:
-            yield self
+            yield ended
         finally:
             duration = time.monotonic() - begun
             after = self._take_snapshot()
             peak = max(before.rss, after.rss, mark.risen_to())
-            self.results.append(CPUProfileResult(name, duration, before, after, peak))
+            ended.append(CPUProfileResult(name, duration, before, after, peak))
+            self.results += ended
 
     def clear_results(self) -> None:
         """Forgets snapshots and results; the memory now is the new baseline."""

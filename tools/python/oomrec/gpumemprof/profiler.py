@@ -169,20 +169,27 @@ class GPUMemoryProfiler:
 
         What it raises passes; it has a result in `results` all the same.
         """
-        with self.profile_context(getattr(func, "__name__", str(func))):
+        with self._block(getattr(func, "__name__", str(func))) as ended:
             func(*args, **kwargs)
-        return self.results[-1]
+        return ended[0]
 
     @contextmanager
     def profile_context(self, name: str = "context") -> Iterator[GPUMemoryProfiler]:
         """What the block does to the memory, in `results` when it ends."""
+        with self._block(name):
+            yield self
+
+    @contextmanager
+    def _block(self, name: str) -> Iterator[list[ProfileResult]]:
+        """A block; the list has its result when it has ended."""
+        ended: list[ProfileResult] = []
         self._collector.synchronize()
         self._forget_maxima()
         before = self._take_snapshot(f"before_{name}")
         tensors_before = self._count_tensors()
         begun = time.monotonic()
         try:
-            yield self
+            yield ended
             self._collector.synchronize()
         finally:
             seconds = time.monotonic() - begun
@@ -195,7 +202,7 @@ class GPUMemoryProfiler:
                 operation=f"peak_{name}",
             )
             change = after.allocated_memory - before.allocated_memory
-            self.results.append(
+            ended.append(
                 ProfileResult(
                     function_name=name,
                     execution_time=seconds,
@@ -208,6 +215,7 @@ class GPUMemoryProfiler:
                     tensors_deleted=max(-tensors, 0),
                 )
             )
+            self.results += ended
 
     def _monitor(self) -> None:
         self.snapshots.append(self._take_snapshot("monitor"))
