@@ -15,6 +15,7 @@ from oomrec.gpumemprof import (
     GPUMemoryProfiler,
     MemoryTracker,
     ProfilerError,
+    _proc,
     build_device_memory_collector,
     detect_torch_runtime_backend,
     device_collectors,
@@ -184,6 +185,33 @@ def test_a_gpu_as_cuda_python_sees_it(no_frameworks, monkeypatch, is_active):
     assert pushed.count("cuCtxPushCurrent") == pushed.count("cuCtxPopCurrent") == is_active
     with pytest.raises(ConfigurationError):
         build_device_memory_collector(1)
+
+
+@pytest.mark.parametrize(
+    ("membership", "limits", "expected"),
+    [
+        ("0::/\n", {"memory.max": "1000"}, 1000),  # a container's own namespace
+        ("0::/\n", {"memory.max": "max"}, None),
+        ("0::/a/b\n", {"a/memory.max": "500", "a/b/memory.max": "700"}, 500),
+        ("0::/a/b\n", {"a/memory.max": "max", "a/b/memory.max": "700"}, 700),
+        ("0::/elsewhere\n", {"memory.max": "900"}, 900),  # its path is the host's
+        (
+            "4:cpu:/\n3:memory:/a\n0::/\n",
+            {"memory/a/memory.limit_in_bytes": "300", "memory.max": "max"},
+            300,
+        ),
+        ("0::/\n", {}, None),
+    ],
+)
+def test_the_limit_of_a_cgroup(tmp_path, monkeypatch, membership, limits, expected):
+    for name, text in limits.items():
+        (tmp_path / "cgroup" / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "cgroup" / name).write_text(text + "\n")
+    (tmp_path / "membership").write_text(membership)
+    monkeypatch.setattr(_proc, "_CGROUPS", str(tmp_path / "cgroup"))
+    monkeypatch.setattr(_proc, "_MEMBERSHIP", str(tmp_path / "membership"))
+    assert _proc.cgroup_limit_bytes() == expected
+    assert _proc.host_limit_bytes() == expected or expected is None
 
 
 def test_nothing_is_imported_that_the_program_has_not_imported(plain):

@@ -11,6 +11,8 @@ import time
 from typing import NamedTuple
 
 _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
+_CGROUPS = "/sys/fs/cgroup"
+_MEMBERSHIP = "/proc/self/cgroup"
 
 
 def virtual_and_resident_bytes() -> tuple[int, int]:
@@ -102,9 +104,12 @@ def machine_memory() -> Memory:
 
 
 def _limit_in(directory: str, name: str) -> int | None:
-    """The smallest limit of a cgroup and those above it; None: none, or not to be read."""
+    """The smallest limit of a cgroup and those above it; None: none, or not to be read.
+
+    The mount point counts: in a container with a namespace of its own its cgroup is there, as "/".
+    """
     smallest: int | None = None
-    while len(directory) > len("/sys/fs/cgroup"):
+    while len(directory) >= len(_CGROUPS):
         try:
             with open(f"{directory}/{name}", encoding="ascii") as file:
                 text = file.read().strip()
@@ -119,17 +124,17 @@ def _limit_in(directory: str, name: str) -> int | None:
 def cgroup_limit_bytes() -> int | None:
     """The nearest memory limit of this process' cgroups, version 1 or 2; None where there is none."""
     try:
-        with open("/proc/self/cgroup", encoding="utf-8", errors="surrogateescape") as file:
+        with open(_MEMBERSHIP, encoding="utf-8", errors="surrogateescape") as file:
             lines = file.read().splitlines()
     except OSError:
         return None
     for line in lines:
         _, controllers, path = line.split(":", 2)
         if controllers == "":
-            limit = _limit_in(os.path.normpath("/sys/fs/cgroup/" + path), "memory.max")
+            limit = _limit_in(os.path.normpath(f"{_CGROUPS}/{path}"), "memory.max")
         elif "memory" in controllers.split(","):
-            base = "/sys/fs/cgroup/memory/"
-            limit = _limit_in(os.path.normpath(base + path), "memory.limit_in_bytes")
+            directory = os.path.normpath(f"{_CGROUPS}/memory/{path}")
+            limit = _limit_in(directory, "memory.limit_in_bytes")
         else:
             continue
         if limit is not None:
