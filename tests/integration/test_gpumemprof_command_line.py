@@ -173,6 +173,13 @@ def test_a_threshold_of_a_gpu_whose_memory_is_not_known(ask, tmp_path):
     assert run.exit_code == 2 and "oomrec track --warning-threshold" in run.stderr
 
 
+@pytest.mark.parametrize("words", ["gpumemprof info", "tfmemprof info"])
+def test_what_the_command_does_in_python_this_python_does(ask, tmp_path, words):
+    """A picture is drawn by the matplotlib of the environment that was asked."""
+    (tmp_path / "oomrec").write_text('#!/bin/sh\nprintf %s "$OOMREC_PYTHON"\n')
+    assert ask(*words.split()).stdout == sys.executable
+
+
 def test_without_the_command(ask):
     run = ask("gpumemprof", "info", OOMREC_COMMAND="", PATH="/nowhere")
     assert run.exit_code == 127 and "OOMREC_COMMAND" in run.stderr, str(run)

@@ -141,7 +141,12 @@ def _program_in(folder: str) -> str | None:
 
 
 def exec_command(arguments: list[str]) -> NoReturn:
-    """Becomes the oomrec command with these arguments; exits with 127 where there is none."""
+    """Becomes the oomrec command with these arguments; exits with 127 where there is none.
+
+    What the command does in Python (`run train.py`, drawing) is done by this one.
+    """
+    if sys.executable:
+        os.environ["OOMREC_PYTHON"] = sys.executable
     path = command()
     if path is None:
         print(
