@@ -304,15 +304,38 @@ def test_more_than_at_the_last_success_fails_when_asked(project):
     "mark",
     [
         "limit_memory('24 apples')",
+        "limit_memory('24')",
         "limit_memory()",
         "limit_leaks(24)",
         "limit_leaks('1 MB', filter_fn=3)",
     ],
 )
-def test_a_mark_that_says_nothing_is_told_before_anything_runs(project, mark):
-    project.write(test_wrong=f"import pytest\n@pytest.mark.{mark}\ndef test_it():\n    pass\n")
+def test_a_mark_that_says_nothing_fails_its_test_alone(project, mark):
+    project.write(
+        test_wrong=f"import pytest\n@pytest.mark.{mark}\ndef test_it():\n    pass\n",
+        test_right="def test_other():\n    pass\n",
+    )
     run = project.run()
-    assert run.returncode == 4 and mark.split("(")[0] in run.stderr and "passed" not in run.stdout
+    assert run.returncode == 1 and "1 failed, 1 passed" in run.stdout, run.stdout + run.stderr
+    assert f"\nthe mark {mark.split('(')[0]} of this test: " in run.stdout
+
+
+def test_methods_of_unittest_keep_to_their_limits(project):
+    project.write(
+        test_methods="""
+import unittest, pytest
+class Case(unittest.TestCase):
+    @pytest.mark.limit_memory("4 MB")
+    def test_beyond(self):
+        bytearray(5 << 20)
+    @pytest.mark.limit_memory("6 MB")
+    def test_within(self):
+        bytearray(5 << 20)
+"""
+    )
+    run = project.run()
+    assert run.returncode == 1 and "1 passed" in run.stdout, run.stdout + run.stderr
+    assert "Test was limited to 4.0 MiB but allocated 5.0 MiB" in run.stdout
 
 
 def test_inside_of_another_program_it_says_how_to_start_that(project):

@@ -15,7 +15,9 @@ from .._library import library
 from . import _marks, _options, _report, _rerun
 from ._measure import Measurement, allocations_by_test
 
-_NAMES = ("limit_memory", "limit_leaks")
+
+def _marks_of(item: pytest.Item) -> list[pytest.Mark]:
+    return [mark for mark in item.iter_markers() if mark.name in _marks.MAKERS]
 
 
 class Manager:
@@ -32,48 +34,41 @@ class Manager:
     # --- Measuring ------------------------------------------------------------------------------
 
     def _limits(self, item: pytest.Item) -> list[_marks.MemoryLimit | _marks.LeakLimit]:
-        made = []
-        for mark in item.iter_markers():
-            if mark.name in _NAMES:
-                make: Any = (
-                    _marks.memory_limit if mark.name == "limit_memory" else _marks.leak_limit
-                )
-                try:
-                    made.append(make(*mark.args, **mark.kwargs))
-                except (TypeError, ValueError) as error:
-                    raise pytest.UsageError(f"{item.nodeid}: {mark.name}: {error}") from error
+        """What the test's marks say; one that says nothing fails the test."""
+        made, problem = [], ""
+        for mark in _marks_of(item):
+            try:
+                made.append(_marks.MAKERS[mark.name](*mark.args, **mark.kwargs))
+            except (TypeError, ValueError) as error:
+                problem = f"the mark {mark.name} of this test: {error}"
+        if problem:
+            pytest.fail(problem, pytrace=False)
         return made
-
-    def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
-        for item in items:
-            self._limits(item)  # a mark that says nothing is told before anything runs
 
     def pytest_collection_finish(self, session: pytest.Session) -> None:
         """Marks that no file mentions, because a plugin or a conftest puts them on."""
         if self.is_worker or _rerun.is_recorded() or self.config.option.collectonly:
             return
-        if any(self._limits(item) for item in session.items):
+        if any(_marks_of(item) for item in session.items):
             _rerun.become_recorded(self.config)
 
-    @pytest.hookimpl(hookwrapper=True)
-    def pytest_pyfunc_call(self, pyfuncitem: pytest.Function) -> Generator[None, Any, None]:
-        limits = self._limits(pyfuncitem)
+    @pytest.hookimpl(hookwrapper=True, trylast=True)
+    def pytest_runtest_call(self, item: pytest.Item) -> Generator[None, Any, None]:
+        limits = self._limits(item)
         if not limits and not self.records_all:
             yield
             return
         if not _rerun.is_recorded() or not library().has("watermark"):
             why = _rerun.why_not() or "give --oomrec"
             pytest.fail(f"the limits of this test need the recorder: {why}", pytrace=False)
-        with Measurement(pyfuncitem.nodeid) as measured:
+        with Measurement(item.nodeid) as measured:
             outcome = yield
-        self.measured[pyfuncitem.nodeid] = measured
+        self.measured[item.nodeid] = measured
         leak_limits = [limit for limit in limits if isinstance(limit, _marks.LeakLimit)]
         if leak_limits and outcome.excinfo is None:
             gc.collect()  # what only cycles keep is no leak
             found = allocations_by_test(leak_limits[0].current_thread_only)
-            self.leaks[pyfuncitem.nodeid] = (
-                None if found is None else found.get(measured.number, [])
-            )
+            self.leaks[item.nodeid] = None if found is None else found.get(measured.number, [])
 
     # --- Judging --------------------------------------------------------------------------------
 

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from typing import Callable
 
-_UNITS = {"B": 0, "KB": 1, "MB": 2, "GB": 3, "TB": 4, "KIB": 1, "MIB": 2, "GIB": 3, "TIB": 4}
-_SIZE = re.compile(r"\s*(\d+(?:\.\d*)?)\s*([A-Za-z]+)\s*")
+from .._sizes import bytes_of
 
 
 @dataclass(frozen=True)
@@ -54,28 +52,23 @@ class LeakLimit:
     current_thread_only: bool
 
 
-def parse_size(text: str) -> int:
-    """Bytes of "24 MB": units B, KB, MB, GB, TB (and KiB …), each 1024 times the one before.
-
-    Raises:
-        ValueError: it is no such text
-    """
-    found = _SIZE.fullmatch(text) if isinstance(text, str) else None
-    if found is None or found[2].upper() not in _UNITS:
-        raise ValueError(f'{text!r} is no size: write a number and a unit, such as "24 MB"')
-    return int(float(found[1]) * 1024 ** _UNITS[found[2].upper()])
+def limit_memory(limit: str, *, current_thread_only: bool = False) -> MemoryLimit:
+    return MemoryLimit(bytes_of(limit, needs_unit=True), current_thread_only)
 
 
-def memory_limit(limit: str, *, current_thread_only: bool = False) -> MemoryLimit:
-    return MemoryLimit(parse_size(limit), current_thread_only)
-
-
-def leak_limit(
+def limit_leaks(
     location_limit: str, *, filter_fn: Filter | None = None, current_thread_only: bool = False
 ) -> LeakLimit:
     if filter_fn is not None and not callable(filter_fn):
         raise ValueError(f"filter_fn is a function of a stack, not {filter_fn!r}")
-    return LeakLimit(parse_size(location_limit), filter_fn, current_thread_only)
+    return LeakLimit(bytes_of(location_limit, needs_unit=True), filter_fn, current_thread_only)
+
+
+# By the name of the mark, whose arguments they take.
+MAKERS: dict[str, Callable[..., MemoryLimit | LeakLimit]] = {
+    "limit_memory": limit_memory,
+    "limit_leaks": limit_leaks,
+}
 
 
 def leaks(limit: LeakLimit, stacks: list[Allocations]) -> list[Allocations]:

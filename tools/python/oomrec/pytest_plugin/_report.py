@@ -42,11 +42,14 @@ def _stack_of(one: Allocations, native: bool) -> Stack:
     return one.native_stack if native else one.stack
 
 
+def _blocks(count: int) -> str:
+    return "1 block" if count == 1 else f"{count} blocks"
+
+
 def _listing(title: str, rows: list[tuple[int, int, Stack]], frames: int, word: str) -> str:
     lines = [title]
     for size, count, stack in rows[:_MOST_STACKS]:
-        blocks = "1 block" if count == 1 else f"{count} blocks"
-        lines.append(f"    - {size_text(size)} in {blocks} {word} here:")
+        lines.append(f"    - {size_text(size)} in {_blocks(count)} {word} here:")
         lines += [f"        {line}" for line in _frames(stack, frames)]
     if len(rows) > _MOST_STACKS:
         lines.append(f"    ...and {len(rows) - _MOST_STACKS} more")
@@ -134,7 +137,7 @@ def write(terminal: Any, results: list[Result]) -> None:
         if not found:
             continue
         terminal.write_line(
-            f"    allocated        {size_text(found['bytes'])} in {found['count']} blocks"
+            f"    allocated        {size_text(found['bytes'])} in {_blocks(found['count'])}"
         )
         for stack in found["stacks"]:
             first, *rest = stack["frames"] or ["???"]
