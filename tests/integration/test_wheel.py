@@ -58,6 +58,7 @@ def wheel(build_dir) -> Path:
         build_dir / "liboomrec.so",
         *package_files(),
         SOURCE / "pyproject.toml",
+        SOURCE / "tools/python/README.md",
     ]
     newer = [path for path in inputs if path.stat().st_mtime > made.stat().st_mtime]
     assert not newer, f"{made.name} is older than {newer[0]}: scripts/wheel makes it anew"
@@ -98,6 +99,17 @@ def test_it_holds_the_whole_package_and_the_licences(wheel):
         "share/man/man1/oomrec.1",
         "share/bash-completion/completions/oomrec.bash",
     }
+
+
+def test_its_description_leads_nowhere_that_is_not_there(wheel):
+    """An index shows it alone: a link to a file of the repository is dead there."""
+    archive = zipfile.ZipFile(wheel)
+    [name] = [name for name in archive.namelist() if name.endswith(".dist-info/METADATA")]
+    headers, _, text = archive.read(name).decode().partition("\n\n")
+    assert "\nDescription-Content-Type: text/markdown" in headers
+    assert text.startswith("# oomrec\n") and "oomrec run" in text
+    targets = re.findall(r"\]\(([^)]*)\)|(?:src|href)=\"([^\"]*)\"", text)
+    assert [target for pair in targets for target in pair if target and "://" not in target] == []
 
 
 def test_its_name_says_what_its_files_need(wheel, tmp_path):
