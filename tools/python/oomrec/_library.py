@@ -99,9 +99,11 @@ def _load() -> Library:
         return Library(functions, True, _age(functions))
     try:
         functions = _functions.bind(LIBRARY)
+        problem = "" if functions else f"{LIBRARY}: it has no function of oomrec.h"
     except OSError as error:
-        problem = f"{error}; set OOMREC_LIBRARY to the path of liboomrec.so"
-        return Library({}, False, problem)
+        problem = str(error)
+    if problem:
+        return Library({}, False, f"{problem}; set OOMREC_LIBRARY to the path of liboomrec.so")
     return Library(functions, False, _age(functions))
 
 
