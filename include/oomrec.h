@@ -102,11 +102,19 @@ __attribute__((weak)) uint32_t oomrec_last_bundle(char* path, uint32_t bytes);
 /* The number of this thread's latest refusal, which grows with each; 0: none yet. */
 __attribute__((weak)) uint32_t oomrec_last_failure(void);
 
+/* The number of the latest refusal of all threads. */
+__attribute__((weak)) uint32_t oomrec_failures(void);
+
+/* The absolute path of the bundle that tells of this thread's latest refusal, or of an earlier one
+ * of its kind. Returns its length without the NUL; 0: there is none, or no room for it in `bytes`.
+ */
+__attribute__((weak)) uint32_t oomrec_failure_bundle(char* path, uint32_t bytes);
+
 /* An exception that says that memory has run out. A NULL text is null in the JSON. Of each text the
  * first 64 KiB are taken, of objects_json 1 MiB. */
 struct oomrec_exception_info {
   uint32_t size;
-  uint32_t since; /* oomrec_last_failure() before what raised it was tried */
+  uint32_t since; /* oomrec_failures() before what raised it was tried */
   const char *type, *module, *message, *traceback;
   const char* context;       /* the innermost label where NULL */
   const char* metadata_json; /* a JSON object: becomes custom_metadata as it is */
@@ -114,6 +122,10 @@ struct oomrec_exception_info {
   /* "cuda" or "rocm" where a device is short of memory; counts where no refusal tells it. NULL: the
    * host, or not known. */
   const char* backend;
+  /* 1: another thread may have raised it first, such as one of a pool whose result was waited for.
+   * Where this thread was refused nothing, the newest refusal of all counts then, unless an
+   * exception was told of it or ten seconds have passed since. */
+  uint32_t any_thread;
 };
 
 /* Tells of an exception. Where this thread was refused memory after `since`, the bundle of that

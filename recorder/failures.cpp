@@ -328,13 +328,27 @@ bool has_texts(std::uint64_t bundle) noexcept {
   return (g_failures.with_texts.load(std::memory_order_relaxed) >> (bundle % 32) & 1) != 0;
 }
 
-// The thread's latest refusal, if it is later than number `since`; a number of a parent's session
-// is none.
-Refusal* refusal_since(ThreadState* thread, std::uint32_t since) noexcept {
-  if (thread == nullptr || thread->refusal.time_ns == 0) return nullptr;
-  const std::uint64_t all = g_session.header().failures_total.load(std::memory_order_relaxed);
-  if (since > all) since = 0;
-  return thread->refusal.number > since ? &thread->refusal : nullptr;
+bool is_since(const Refusal& refusal, std::uint32_t since) noexcept {
+  return refusal.time_ns != 0 && refusal.number > since;
+}
+
+// The newest refusal of all, for an exception that is raised on another thread than the one that
+// was refused. Each is taken once, and only while it can be what ends the program.
+bool take_newest(std::uint32_t since, Refusal& newest) noexcept {
+  const system::SpinGuard guard(g_failures.lock);
+  if (!guard) return false;
+  Refusal& last = g_failures.last;
+  if (!is_since(last, since) || last.raised || last.settled ||
+      last.time_ns + kRecoveredNs < system::monotonic_ns())
+    return false;
+  newest = last;
+  last.raised = true;
+  return true;
+}
+
+void note_raised(const Refusal& refusal) noexcept {
+  const system::SpinGuard guard(g_failures.lock);
+  if (guard && g_failures.last.number == refusal.number) g_failures.last.raised = true;
 }
 
 // Completes the bundle that tells the refusal. Where that tells an earlier one of its kind, of
@@ -360,6 +374,21 @@ Told tell_exception_of(InHook hook, Refusal& refusal,
   if (wait_for_writer(system::monotonic_ns() + seconds * 1'000'000'000ULL))
     told.texts = bundle::complete_texts_of(hook, told.bundle, texts, seconds);
   return told;
+}
+
+// The same; where there is no such bundle it is written.
+Told complete_or_write(InHook hook, Refusal& refusal,
+                       const bundle::ExceptionTexts& texts) noexcept {
+  const Told told = tell_exception_of(hook, refusal, texts);
+  if (told.bundle != 0) return told;
+  bundle::Cause cause = cause_of(refusal.entry, refused_by_limit(refusal));
+  cause.texts = &texts;
+  const Told fresh = write_told(hook, cause);
+  if (fresh.bundle != 0) {
+    refusal.raised = true;
+    remember_texts(fresh.bundle);
+  }
+  return fresh;
 }
 
 // The last bundle's refusal did no harm. Where that cannot be written at once, because the bundle
@@ -434,25 +463,31 @@ std::uint32_t last_failure(InHook hook) noexcept {
   return thread != nullptr && thread->refusal.time_ns != 0 ? thread->refusal.number : 0;
 }
 
-Told tell_exception(InHook hook, const bundle::ExceptionTexts& texts,
-                    std::uint32_t since) noexcept {
+std::uint32_t failures(InHook) noexcept {
+  if (phase() != Phase::active) return 0;
+  return static_cast<std::uint32_t>(
+      g_session.header().failures_total.load(std::memory_order_relaxed));
+}
+
+Told tell_exception(InHook hook, const bundle::ExceptionTexts& texts, std::uint32_t since,
+                    bool any_thread) noexcept {
   if (phase() == Phase::waiting) begin_waiting_session(hook);
   if (phase() != Phase::active) return {};
+  if (since > failures(hook)) since = 0;  // a number of a parent's session
   ThreadState* const thread = current_thread(hook);
+  Refusal other;
+  Refusal* refusal = nullptr;
+  if (thread != nullptr && is_since(thread->refusal, since))
+    refusal = &thread->refusal;
+  else if (any_thread && take_newest(since, other))
+    refusal = &other;
+  if (refusal != nullptr) {
+    const Told told = complete_or_write(hook, *refusal, texts);
+    note_raised(*refusal);
+    return told;
+  }
   bundle::Cause cause;
   cause.texts = &texts;
-  if (Refusal* const refusal = refusal_since(thread, since)) {
-    const Told told = tell_exception_of(hook, *refusal, texts);
-    if (told.bundle != 0) return told;
-    cause = cause_of(refusal->entry, refused_by_limit(*refusal));
-    cause.texts = &texts;
-    const Told fresh = write_told(hook, cause);
-    if (fresh.bundle != 0) {
-      refusal->raised = true;
-      remember_texts(fresh.bundle);
-    }
-    return fresh;
-  }
   cause.trigger = Trigger::exception;
   if (thread != nullptr) cause.label = label_of(thread->root(hook));
   return write_told(hook, cause);
@@ -466,6 +501,13 @@ std::size_t last_bundle(InHook hook, std::span<char> path) noexcept {
   for (; bytes == 0 && number != 0; --number)
     bytes = bundle::path_of(hook, number, path, seconds).size();
   return bytes;
+}
+
+std::size_t failure_bundle(InHook hook, std::span<char> path) noexcept {
+  const ThreadState* const thread = phase() == Phase::active ? current_thread(hook) : nullptr;
+  if (thread == nullptr || thread->refusal.entry == 0) return 0;
+  const Failure& failure = g_session.failures.at(thread->refusal.entry);
+  return bundle_path(hook, failure.bundle.load(std::memory_order_relaxed), path);
 }
 
 std::size_t bundle_path(InHook hook, std::uint64_t number, std::span<char> path) noexcept {

@@ -144,15 +144,20 @@ struct Told {
 Told dump(InHook, std::string_view reason, const bundle::ExceptionTexts* texts = nullptr) noexcept;
 
 // oomrec_exception(): completes the bundle of this thread's latest refusal, if that is later than
-// the refusal number `since`; else a bundle with the trigger `exception`.
-Told tell_exception(InHook, const bundle::ExceptionTexts&, std::uint32_t since) noexcept;
+// the refusal number `since`; with `any_thread` of the newest one of all, if this thread has none;
+// else a bundle with the trigger `exception`.
+Told tell_exception(InHook, const bundle::ExceptionTexts&, std::uint32_t since,
+                    bool any_thread) noexcept;
 
-// The number of this thread's latest refusal; 0: none yet.
+// The number of this thread's latest refusal; 0: none yet. And of all threads'.
 std::uint32_t last_failure(InHook) noexcept;
+std::uint32_t failures(InHook) noexcept;
 
-// The absolute path of the newest bundle, of bundle `number`: bytes in `path`, which is as long as
-// a path may be; 0: there is none. Waits until it is in its place, within the bundle's time bound.
+// The absolute path of the newest bundle, of the one that tells of this thread's latest refusal, of
+// bundle `number`: bytes in `path`, which is as long as a path may be; 0: there is none. Waits
+// until it is in its place, within the bundle's time bound.
 std::size_t last_bundle(InHook, std::span<char> path) noexcept;
+std::size_t failure_bundle(InHook, std::span<char> path) noexcept;
 std::size_t bundle_path(InHook, std::uint64_t number, std::span<char> path) noexcept;
 
 // oomrec_mark(): the program says where in its work it is.

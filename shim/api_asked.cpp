@@ -183,6 +183,22 @@ OOMREC_EXPORT uint32_t oomrec_last_failure(void) {
   return number;
 }
 
+OOMREC_EXPORT uint32_t oomrec_failures(void) {
+  uint32_t number = 0;
+  as_recorder([&](InHook hook) { number = recorder::failures(hook); });
+  return number;
+}
+
+OOMREC_EXPORT uint32_t oomrec_failure_bundle(char* path, uint32_t bytes) {
+  uint32_t length = 0;
+  if (path != nullptr && bytes != 0) path[0] = '\0';
+  as_recorder([&](InHook hook) {
+    length = give_path(path, bytes,
+                       [&](std::span<char> out) { return recorder::failure_bundle(hook, out); });
+  });
+  return length;
+}
+
 OOMREC_EXPORT int oomrec_exception(const oomrec_exception_info* exception, char* path,
                                    uint32_t bytes) {
   int result = 0;
@@ -192,7 +208,9 @@ OOMREC_EXPORT int oomrec_exception(const oomrec_exception_info* exception, char*
     oomrec_exception_info info{};
     std::memcpy(&info, exception, std::min<std::size_t>(exception->size, sizeof info));
     const ExceptionTexts texts = texts_of(info);
-    result = tell(hook, recorder::tell_exception(hook, texts, info.since), path, bytes);
+    const recorder::Told told =
+        recorder::tell_exception(hook, texts, info.since, info.any_thread != 0);
+    result = tell(hook, told, path, bytes);
   });
   return result;
 }

@@ -86,6 +86,19 @@ def test_an_exception_completes_the_bundle_of_its_refusal(ask, oomrec):
     assert oomrec.json("show", told["refused"])["outcome"] == "recovered"
 
 
+def test_an_exception_of_another_threads_refusal(ask):
+    """It is that refusal's if it is asked for, and the first."""
+    told = ask("exception_of_another_thread")
+    assert told["counted"] == 2 and told["own"] == [0, ""]
+    assert told["asked"] == [1, told["refused"]]
+    assert read(told["refused"])["reason"] == "allocation_failed"
+    assert read(told["refused"])["exception_message"] == "asked"
+    for other in ("since", "not asked", "again"):
+        result, bundle = told[other]
+        assert result == 1 and read(bundle)["reason"] == "exception"
+        assert read(bundle)["exception_message"] == other
+
+
 def test_an_exception_that_no_refusal_led_to_has_a_bundle_of_its_own(ask, oomrec):
     result, bundle = ask("exception_without_refusal")
     metadata = read(bundle)

@@ -292,6 +292,123 @@ def test_two_failures_are_two_bundles(recorded):
     assert told == ["step 0", "step 1", "step 2", "step 3", "swallowed", "the outer alone"]
 
 
+def test_a_refusal_that_has_its_exception_gets_no_other(recorded):
+    run = recorded(
+        """
+        import oomrec
+        try:
+            with oomrec.capture_oom("outer"):
+                try:
+                    with oomrec.capture_oom("inner"):
+                        bytearray(200 << 20)
+                except MemoryError:
+                    pass
+                [0] * 2**61
+        except MemoryError:
+            pass
+        """,
+        env={"OOMREC_MAX_DUMPS": 0},
+    )
+    told = [exception_of(bundle) for bundle in run.bundles()]
+    assert [(each["context"], each["reason"]) for each in told] == [
+        ("inner", "soft_limit"),
+        ("outer", "exception"),
+    ]
+    assert "bytearray(200 << 20)" in told[0]["traceback"]
+
+
+RAISED_AGAIN = """
+    import sys, time, threading, oomrec
+    from concurrent.futures import ThreadPoolExecutor
+
+    def refused(): return bytearray(200 << 20)
+    def never_asked(): [0] * 2**61
+
+    def in_another_thread(ask):
+        thread = threading.Thread(target=ask)
+        thread.start()
+        thread.join()
+
+    def swallowed(guard=oomrec.context):
+        try:
+            with guard("the worker's"):
+                refused()
+        except MemoryError:
+            pass
+
+    pool = ThreadPoolExecutor(1)
+    if sys.argv[1] == "before":
+        in_another_thread(swallowed)
+    try:
+        with oomrec.capture_oom("main") as capture:
+            if sys.argv[1] == "pool":
+                pool.submit(refused).result()
+            elif sys.argv[1] == "again":
+                try:
+                    with oomrec.capture_oom("once"):
+                        pool.submit(refused).result()
+                except MemoryError:
+                    pass
+            elif sys.argv[1] == "told":
+                in_another_thread(lambda: swallowed(oomrec.capture_oom))
+            elif sys.argv[1] == "long ago":
+                in_another_thread(swallowed)
+                time.sleep(10.2)
+            never_asked()
+    except MemoryError:
+        print(capture.bundle)
+"""
+
+
+@pytest.mark.parametrize("version", ["3.8", "3.11", "3.13"])
+def test_a_refusal_of_another_thread_whose_exception_comes_here(recorded, python, version):
+    run = recorded(RAISED_AGAIN, "pool", python=python(version))
+    assert run.stdout == f"{run.only_bundle()}\n", str(run)
+    told = exception_of(run.only_bundle())
+    assert (told["type"], told["context"], told["reason"]) == ("MemoryError", "main", "soft_limit")
+    assert "return bytearray(200 << 20)" in told["traceback"]
+    assert ".result()" in told["traceback"]
+    assert metadata(run.only_bundle())["request"]["size"] // MIB == 200
+
+
+@pytest.mark.parametrize(
+    ("when", "context"),
+    [("before", None), ("again", "once"), ("told", "the worker's"), ("long ago", None)],
+)
+def test_a_refusal_of_another_thread_that_is_another_story(recorded, when, context):
+    run = recorded(RAISED_AGAIN, when, env={"OOMREC_MAX_DUMPS": 0})
+    refused, own = [exception_of(bundle) for bundle in run.bundles()]
+    assert (refused["reason"], own["reason"]) == ("soft_limit", "exception"), str(run)
+    assert (refused["type"] is None) == (context is None)
+    if context is not None:
+        assert refused["context"] == context
+    assert own["context"] == "main" and "never_asked" in own["traceback"]
+
+
+@pytest.mark.needs_torch
+def test_a_tensor_that_a_worker_was_refused(recorded):
+    run = recorded(
+        """
+        import oomrec, torch
+        from concurrent.futures import ThreadPoolExecutor
+        weights = torch.ones(1000, requires_grad=True)
+        def backward():
+            # Its gradient's buffers do not fit.
+            weights.expand(200_000, 1000).exp().sum().backward()
+        try:
+            with oomrec.capture_oom("step") as capture, ThreadPoolExecutor(1) as pool:
+                pool.submit(backward).result()
+        except RuntimeError as error:
+            print(capture.bundle)
+        """,
+        env={"OOMREC_LIMIT": "1G"},
+    )
+    assert run.stdout == f"{run.only_bundle()}\n", str(run)
+    told = exception_of(run.only_bundle())
+    assert (told["type"], told["context"], told["reason"]) == ("RuntimeError", "step", "soft_limit")
+    assert "DefaultCPUAllocator" in told["message"]
+
+
 def test_what_is_no_failure(recorded):
     """Other exceptions, generators that are closed, tasks that are cancelled, even while one is handled."""
     run = recorded(
@@ -585,6 +702,27 @@ def test_exceptions_that_nobody_catches(recorded, where, said, line):
         assert told["context"] == "captured" and told["custom_metadata"] == {}
     else:
         assert told["custom_metadata"] == {"watched": True}
+
+
+def test_each_task_that_nobody_waits_for_is_a_failure_of_its_own(recorded):
+    """All exceptions have one address, in all likelihood."""
+    run = recorded(
+        """
+        import asyncio, oomrec
+        oomrec.watch_exceptions()
+        async def fails(): [0] * 2**61
+        async def main():
+            loop = asyncio.get_running_loop()
+            loop.set_exception_handler(lambda loop, told: print(oomrec.last_bundle()))
+            for _ in range(3):
+                task = asyncio.ensure_future(fails())
+                await asyncio.sleep(0)
+                del task
+        asyncio.run(main())
+        """,
+        env={"OOMREC_MAX_DUMPS": 0},
+    )
+    assert run.stdout.splitlines() == list(map(str, run.bundles())) and len(run.bundles()) == 3
 
 
 def test_hooks_that_are_taken_back_or_see_no_failure(recorded):

@@ -68,6 +68,8 @@ class Thrown(ctypes.Structure):
         ("context", ctypes.c_char_p),
         ("metadata", ctypes.c_char_p),
         ("objects", ctypes.c_char_p),
+        ("backend", ctypes.c_char_p),
+        ("any_thread", ctypes.c_uint32),
     ]
 
 
@@ -99,8 +101,13 @@ def usage():
 
 
 def path_of_last_bundle():
+    return path_by(library.oomrec_last_bundle)
+
+
+def path_by(find):
     path = ctypes.create_string_buffer(4096)
-    library.oomrec_last_bundle(path, len(path))
+    length = find(path, len(path))
+    assert length == len(path.value)
     return path.value.decode()
 
 
@@ -179,6 +186,33 @@ def exception():
     told = tell(since, **WORDS, objects=b'[{"bytes": 1}]')
     again = tell(since, **{**WORDS, "message": b"once more"})
     return {"refused": refused, "told": told, "again": again}
+
+
+def exception_of_another_thread():
+    def in_another_thread(work):
+        found = []
+        thread = threading.Thread(target=lambda: found.append(work()))
+        thread.start()
+        thread.join()
+        return found[0]
+
+    def refused_twice():
+        for _ in range(2):  # the second only counts
+            refuse()
+        library.oomrec_dump(b"another")
+        return path_by(library.oomrec_failure_bundle)
+
+    since = library.oomrec_failures()
+    bundle = in_another_thread(refused_twice)
+    return {
+        "refused": bundle,
+        "counted": library.oomrec_failures() - since,
+        "own": [library.oomrec_last_failure(), path_by(library.oomrec_failure_bundle)],
+        "since": tell(library.oomrec_failures(), any_thread=1, message=b"since"),
+        "not asked": tell(since, message=b"not asked"),
+        "asked": tell(since, any_thread=1, message=b"asked"),
+        "again": tell(since, any_thread=1, message=b"again"),
+    }
 
 
 def exception_without_refusal():

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Mapping
+from typing import Any, Callable, Mapping
 
 from ._library import PATH_BYTES, path_from
 from ._session import look, recorder
@@ -35,10 +35,18 @@ def dump(reason: str | None = None, metadata: Mapping[Any, Any] | None = None) -
 
 def last_bundle() -> str | None:
     """The absolute path of the newest bundle of this process, whoever asked for it; None: none yet."""
-    library = recorder()
-    if not library.has("last_bundle"):
+    return _path_by(recorder().last_bundle)
+
+
+def failure_bundle() -> str | None:
+    """The bundle that tells of this thread's latest refusal, or of an earlier one of its kind; None: none."""
+    return _path_by(recorder().failure_bundle)
+
+
+def _path_by(find: Callable[[Any, int], int]) -> str | None:
+    if not recorder().has("last_bundle"):  # there is no library: it finds nothing
         return None
     from . import _functions
 
     path = _functions.text_buffer(PATH_BYTES)
-    return path_from(path) if library.last_bundle(path, PATH_BYTES) else None
+    return path_from(path) if find(path, PATH_BYTES) else None

@@ -10,24 +10,24 @@ from ._seen import next_moment
 from ._session import at_fork, recorder
 
 
-def _first_last_failure() -> int:
+def _first_failures() -> int:
     """Stands for the C function until there is a recording.
 
     What a failure needs is imported now: then there may be no memory to do it.
     """
-    global _last_failure
+    global _failures
     from . import _exceptions  # noqa: F401
 
-    _last_failure = recorder().last_failure
-    return _last_failure()
+    _failures = recorder().failures
+    return _failures()
 
 
 def _forget() -> None:
-    global _last_failure
-    _last_failure = _first_last_failure
+    global _failures
+    _failures = _first_failures
 
 
-_last_failure = _first_last_failure
+_failures = _first_failures
 at_fork(_forget)
 
 
@@ -37,7 +37,8 @@ class capture_oom:
     The exception is one of those that `classify_oom_exception` knows: MemoryError, those of NumPy,
     torch, CuPy, TensorFlow, JAX …, and those that were raised from one. It goes on unchanged. If an
     allocation was refused in the block, the recorder has written the bundle before Python raised:
-    that bundle is completed. Else (`[0] * 2**61` never asks an allocator; or the program was not
+    that bundle is completed; also where another thread was refused whose exception is raised again
+    here, as a thread pool's result and torch's backward pass do. Else (`[0] * 2**61` never asks an allocator; or the program was not
     started under the recorder) one is written, with trigger `exception`. In metadata.json are then
     `exception_type`, `exception_module`, `exception_message`, `exception_traceback`, `context` and
     `custom_metadata`. Of nested captures the innermost writes; there is one bundle for a failure.
@@ -85,7 +86,7 @@ class capture_oom:
 
     def __enter__(self) -> capture_oom:
         self._entered = next_moment()
-        self._since = _last_failure()
+        self._since = _failures()
         return self
 
     def __exit__(
@@ -98,7 +99,15 @@ class capture_oom:
             from . import _exceptions
 
             self.bundle = _exceptions.capture(
-                error, self._since, self._entered, self._context, self._metadata, self._objects
+                error,
+                _exceptions.Capture(
+                    since=self._since,
+                    entered=self._entered,
+                    any_thread=True,
+                    context=self._context,
+                    metadata=self._metadata,
+                    objects=self._objects,
+                ),
             )
 
     def __call__(self, function: Function) -> Function:

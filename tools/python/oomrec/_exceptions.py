@@ -6,12 +6,13 @@ left out, and nothing raised here gets to the program, whose own exception is on
 
 from __future__ import annotations
 
+import threading
 import traceback
-from typing import Any, Callable, Mapping
+from typing import Any, Callable, Mapping, NamedTuple
 
 from . import _seen
 from ._library import PATH_BYTES, path_from
-from ._session import look
+from ._session import at_fork, look
 from ._texts import HOSTILE, c_text, cut, json_object
 from .classify import classify_oom_exception
 
@@ -23,6 +24,38 @@ _NO_FAILURES = (GeneratorExit, StopIteration, StopAsyncIteration)
 _NAMES_OF_NO_FAILURES = ("CancelledError", "Cancelled")
 
 _reserve: bytearray | None = bytearray(RESERVE_BYTES)
+
+# Of each thread: `failures()` when an exception of its was written. What it was refused until then is
+# told, and no later exception's.
+_told = threading.local()
+
+
+def _forget_told() -> None:
+    """In a forked child refusals are counted anew."""
+    global _told
+    _told = threading.local()
+
+
+at_fork(_forget_told)
+
+
+class Capture(NamedTuple):
+    """What whoever catches an exception knows of it, and wants in its bundle.
+
+    Attributes:
+        since: `failures()` before what raised it was tried; later refusals may be the exception's
+        entered: the moment (`_seen`) before which it cannot have been captured; 0: nobody sees it
+            after this, so it need not be known again
+        any_thread: the exception may be one that another thread raised first
+        context, metadata, objects: as in `capture_oom`
+    """
+
+    since: int
+    entered: int
+    any_thread: bool
+    context: str | None
+    metadata: Mapping[Any, Any] | None
+    objects: bool
 
 
 def is_end(error: BaseException) -> bool:
@@ -40,41 +73,21 @@ def is_failure(error: BaseException) -> bool:
         return isinstance(error, MemoryError)
 
 
-def capture(
-    error: BaseException,
-    since: int,
-    entered: int,
-    context: str | None,
-    metadata: Mapping[Any, Any] | None,
-    objects: bool,
-) -> str | None:
-    """The path of the bundle of this exception, completed or written now; None: none.
-
-    `since`: the thread's latest refusal before it; a later one is the exception's. `entered`: the
-    moment before which nothing can have been captured that this exception is. Never raises.
-    """
-    if not is_failure(error):
-        return None
-    return write(error, since, entered, context, metadata, objects)
+def capture(error: BaseException, how: Capture) -> str | None:
+    """The path of the bundle of this exception, completed or written now; None: none. Never raises."""
+    return write(error, how) if is_failure(error) else None
 
 
-def write(
-    error: BaseException,
-    since: int,
-    entered: int,
-    context: str | None,
-    metadata: Mapping[Any, Any] | None,
-    objects: bool,
-) -> str | None:
+def write(error: BaseException, how: Capture) -> str | None:
     """`capture` of an exception that somebody else has found to be one. Never raises."""
     global _reserve
     try:
-        known = _seen.bundle_of(error, entered)
+        known = _seen.bundle_of(error, how.entered)
         if known is not None:
             return known
         _reserve = None
-        bundle = _write(error, since, context, metadata, objects)
-        if bundle is not None:
+        bundle = _write(error, how)
+        if bundle is not None and how.entered:
             _seen.remember(error, bundle)
         return bundle
     except HOSTILE:  # for lack of memory: the recorder's own bundle of the refusal stands
@@ -92,13 +105,7 @@ def _keep_reserve() -> None:
         pass
 
 
-def _write(
-    error: BaseException,
-    since: int,
-    context: str | None,
-    metadata: Mapping[Any, Any] | None,
-    objects: bool,
-) -> str | None:
+def _write(error: BaseException, how: Capture) -> str | None:
     library = look()
     if not library.has("exception"):
         return None
@@ -106,18 +113,20 @@ def _write(
 
     struct = _functions.ExceptionStruct()
     struct.size = _functions.size_of(struct)
-    struct.since = since
+    struct.since = max(how.since, getattr(_told, "failure", 0))
+    struct.any_thread = how.any_thread
     struct.type = _made(lambda: type(error).__qualname__)
     struct.module = _made(lambda: type(error).__module__)
     struct.message = _made(lambda: cut(str(error)))
     struct.traceback = _made(lambda: cut(_traceback(error), MAX_TRACEBACK))
-    struct.context = _made(lambda: context)
-    struct.metadata_json = json_object(metadata)
-    struct.backend = _made(lambda: _backend(error, metadata))
-    if objects:
+    struct.context = _made(lambda: how.context)
+    struct.metadata_json = json_object(how.metadata)
+    struct.backend = _made(lambda: _backend(error, how.metadata))
+    if how.objects:
         struct.objects_json = _made(_objects)
     path = _functions.text_buffer(PATH_BYTES)
     written = library.exception(_functions.reference(struct), path, PATH_BYTES)
+    _told.failure = library.failures()
     return path_from(path) if written else None
 
 

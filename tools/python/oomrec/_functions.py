@@ -74,6 +74,7 @@ class ExceptionStruct(ctypes.Structure):
         ("metadata_json", c_char_p),
         ("objects_json", c_char_p),
         ("backend", c_char_p),
+        ("any_thread", c_uint32),
     ]
 
 
@@ -104,6 +105,8 @@ FUNCTIONS: tuple[tuple[str, Any, tuple[Any, ...], bool], ...] = (
     ("usage", c_int, (ctypes.POINTER(UsageStruct),), True),
     ("last_bundle", c_uint32, (c_char_p, c_uint32), False),
     ("last_failure", c_uint32, (), False),
+    ("failures", c_uint32, (), False),
+    ("failure_bundle", c_uint32, (c_char_p, c_uint32), False),
     ("exception", c_int, (ctypes.POINTER(ExceptionStruct), c_char_p, c_uint32), True),
     ("dump_with", c_int, (c_char_p, c_char_p, c_char_p, c_uint32), True),
     ("notify_at", c_int, (c_uint32, c_int), False),

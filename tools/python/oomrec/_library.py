@@ -27,9 +27,9 @@ class Library:
 
     __slots__ = (
         "api_version", "is_active", "dump", "set_limit", "set_dumps", "context_push", "context_pop", "mark",
-        "usage", "last_bundle", "last_failure", "exception", "dump_with", "notify_at", "wait", "wake",
-        "block_of", "stack_text", "start", "missing", "tick", "note_device", "watermark_begin", "watermark",
-        "preloaded", "problem",
+        "usage", "last_bundle", "last_failure", "failures", "failure_bundle", "exception", "dump_with",
+        "notify_at", "wait", "wake", "block_of", "stack_text", "start", "missing", "tick", "note_device",
+        "watermark_begin", "watermark", "preloaded", "problem",
     )  # fmt: skip
 
     api_version: Callable[[], int]
@@ -43,6 +43,8 @@ class Library:
     usage: Callable[[Any], int]
     last_bundle: Callable[[Any, int], int]
     last_failure: Callable[[], int]
+    failures: Callable[[], int]
+    failure_bundle: Callable[[Any, int], int]
     exception: Callable[[Any, Any, int], int]
     dump_with: Callable[[bytes | None, bytes | None, Any, int], int]
     notify_at: Callable[[int, int], int]

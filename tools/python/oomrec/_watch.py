@@ -10,7 +10,7 @@ import sys
 import threading
 from typing import Any, Callable, Mapping
 
-from ._exceptions import capture
+from ._exceptions import Capture, capture
 from ._session import recorder
 
 
@@ -18,10 +18,9 @@ class ExceptionWatch:
     """What `watch_exceptions` returns; `cancel()` takes the hooks back."""
 
     def __init__(self, metadata: Mapping[Any, Any] | None, objects: bool) -> None:
-        self._metadata = metadata
-        self._objects = objects
+        since = recorder().failures()
+        self._capture = Capture(since, 0, True, context=None, metadata=metadata, objects=objects)
         self._active = True
-        self._since = recorder().last_failure()
         self._undo = [
             self._put_before(sys, "excepthook", lambda kind, error, entry: error),
             self._put_before(threading, "excepthook", lambda told: told.exc_value),
@@ -63,7 +62,7 @@ class ExceptionWatch:
         try:
             error = error_of(*arguments)
             if isinstance(error, BaseException):
-                capture(error, self._since, 0, None, self._metadata, self._objects)
+                capture(error, self._capture)
         except Exception:
             return  # arguments of another shape than Python's; the hook before ours gets them
 

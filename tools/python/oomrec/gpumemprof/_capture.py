@@ -17,7 +17,7 @@ from .oom_flight_recorder import OOMFlightRecorder, OOMFlightRecorderConfig
 
 logger = logging.getLogger(__name__)
 
-# The exception, context, metadata, the thread's latest refusal before the block, when it was entered.
+# The exception, context, metadata, the latest refusal before the block, when it was entered.
 Handle = Callable[
     [BaseException, Optional[str], Optional[Mapping[Any, Any]], Optional[int], Optional[int]],
     object,
@@ -44,7 +44,7 @@ class CaptureOOM:
 
     def __enter__(self) -> None:
         self._recorder.begin()
-        self._since = _recorder.last_failure() if self._recorder.config.enabled else None
+        self._since = _recorder.failures() if self._recorder.config.enabled else None
         self._entered = next_moment()
 
     def __exit__(

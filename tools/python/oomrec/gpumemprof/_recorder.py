@@ -58,9 +58,9 @@ def newest_bundle() -> str | None:
     return None if problem() else last_bundle()
 
 
-def last_failure() -> int:
-    """Number of this thread's latest refused allocation, 0: none yet."""
-    return recorder().last_failure()
+def failures() -> int:
+    """Number of the latest refused allocation of this process, 0: none yet."""
+    return recorder().failures()
 
 
 _pile: list[tuple[int, Dumps]] = []  # who, what

@@ -9,7 +9,6 @@ what the exception said, and the tracker's last events.
 from __future__ import annotations
 
 import os
-import threading
 import time
 from collections import deque
 from contextlib import contextmanager, suppress
@@ -56,9 +55,7 @@ class OOMFlightRecorder:
             max(0, int(config.max_dumps)),
             max(0, int(config.max_total_mb)),
         )
-        # Number of the latest refusal of a thread that a bundle was written for.
-        self._told = threading.local()
-        self._told.failure = _recorder.last_failure() if config.enabled else 0
+        self._since = _recorder.failures() if config.enabled else 0
         self._extended: deque[str] = deque(maxlen=16)
 
     def record_event(self, event: Mapping[str, Any]) -> None:
@@ -116,27 +113,28 @@ class OOMFlightRecorder:
             context: a few words: what was being done
             backend: of the tracker, `backend` in `custom_metadata`
             metadata: the program's own, in `custom_metadata`; it does not overwrite the two above
-            since: the thread's latest refusal before the work began; a later one is the exception's.
-                If not given: the latest that a bundle was dumped for
+            since: the latest refusal before the work began; a later one is the exception's, of this
+                thread, else of another. If not given: the thread's latest that has no bundle of an
+                exception yet
             entered: the moment (`oomrec._seen`) at which the work began; a bundle that was written
                 for the exception since then is returned
         """
         if not self.config.enabled:
             return None
-        if since is None:
-            since = getattr(self._told, "failure", 0)
         own = {"oom_reason": reason, "backend": backend}
         now = time.time()
         with self.at_work():
             bundle = _exceptions.write(
                 exception,
-                since,
-                next_moment() if entered is None else entered,
-                context,
-                {**dict(metadata or {}), **own},
-                False,
+                _exceptions.Capture(
+                    since=self._since if since is None else since,
+                    entered=next_moment() if entered is None else entered,
+                    any_thread=since is not None,
+                    context=context,
+                    metadata={**dict(metadata or {}), **own},
+                    objects=False,
+                ),
             )
-        self._told.failure = _recorder.last_failure()
         if bundle is not None and bundle not in self._extended:
             self._extended.append(bundle)
             # Those until now: what is freed while the exception passes is no way to it.
