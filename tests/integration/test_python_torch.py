@@ -62,6 +62,13 @@ def test_snapshot_in_the_bundle_of_the_failure(oomrec, attached):
     assert_has_snapshot(oomrec, bundle)
 
 
+def test_snapshot_in_the_bundle_of_a_failure_after_others(attached):
+    _, run = attached("seen late")
+    bundles = run.bundles()
+    assert [(bundle / "torch_snapshot.pickle").exists() for bundle in bundles] == [False, True]
+    assert metadata(bundles[1])["request"]["size"] == (1 << 40) + 1
+
+
 def test_one_snapshot_of_repeated_refusals(attached):
     said, run = attached("twice")
     assert said["calls"].count(["snapshot"]) == 1

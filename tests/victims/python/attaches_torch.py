@@ -1,7 +1,8 @@
 """A stand-in for a torch with CUDA, as far as oomrec.torch goes, which runs out of memory. Words: HOW.
 
 `unseen`: no driver that the recorder knows has refused anything. `seen`: this thread was refused
-before (by the host, which stands for a driver), so there is a bundle. `twice`: several refusals, as
+before (by the host, which stands for a driver), so there is a bundle. `seen late`: and something
+else had been refused three times before that. `twice`: several refusals, as
 of a convolution that tries algorithms; the observer is told each time. `off`: detached before.
 `broken`: torch has no snapshot to give.
 """
@@ -97,7 +98,11 @@ assert len(observers) == 1, "one observer, however often it is attached"
 if how == "off":
     attachment.detach()
     oomrec.torch.attach(history=0).detach()
-if how == "seen":
+if how == "seen late":
+    for _ in range(3):
+        with contextlib.suppress(MemoryError):
+            bytearray(1 << 41)
+if how in ("seen", "seen late"):
     with contextlib.suppress(MemoryError):
         bytearray(1 << 40)
 for _ in range(3 if how == "twice" else 1):

@@ -8,10 +8,11 @@ import json
 import os
 import pickle
 import sys
+import threading
 import time
 from typing import Any, Callable
 
-from ._bundles import dump, last_bundle
+from ._bundles import dump, failure_bundle
 from ._labels import context
 from ._session import recorder
 
@@ -158,9 +159,10 @@ def _on_out_of_memory(device: int, alloc: int, device_alloc: int, device_free: i
     if not _observing:
         return
     try:
-        bundle = _bundle_of_failure()
-        if bundle is None and _is_unseen():
-            bundle = dump(
+        if _was_seen():
+            bundle = failure_bundle()
+        else:
+            bundle = _dump_if_due(
                 f"torch: {alloc} bytes refused on device {device}, {device_free} bytes free"
             )
         if bundle is not None:
@@ -169,32 +171,26 @@ def _on_out_of_memory(device: int, alloc: int, device_alloc: int, device_free: i
         print(f"oomrec: no {SNAPSHOT_NAME}: {type(error).__name__}: {error}", file=sys.stderr)
 
 
-_last_failure = 0
+_latest = threading.local()  # .failure: the thread's latest refusal when torch told of one
 _next_dump_s = 0.0
 _BETWEEN_DUMPS_S = 60.0
 
 
-def _bundle_of_failure() -> str | None:
-    """The newest bundle if it is of what this thread was refused last: the recorder's is written first."""
-    failure, bundle = recorder().last_failure(), last_bundle()
-    if not failure or bundle is None:
+def _was_seen() -> bool:
+    """Whether the recorder has seen a driver refuse what torch tells of; a limit of torch's own it has not."""
+    failure = recorder().last_failure()
+    was_seen = failure != getattr(_latest, "failure", 0)
+    _latest.failure = failure
+    return was_seen
+
+
+def _dump_if_due(reason: str) -> str | None:
+    global _next_dump_s
+    now = time.monotonic()
+    if now < _next_dump_s:
         return None
-    with open(os.path.join(bundle, "metadata.json"), encoding="utf-8") as file:
-        return bundle if json.load(file).get("failure") == failure else None
-
-
-def _is_unseen() -> bool:
-    """Whether the recorder has not seen this refusal, and a bundle of it is due.
-
-    One that it has seen without writing a bundle is a repeat, whose first has a snapshot.
-    """
-    global _last_failure, _next_dump_s
-    failure, now = recorder().last_failure(), time.monotonic()
-    was_seen, _last_failure = failure != _last_failure, failure
-    if was_seen or now < _next_dump_s:
-        return False
     _next_dump_s = now + _BETWEEN_DUMPS_S
-    return True
+    return dump(reason)
 
 
 def _write_snapshot(bundle: str) -> None:
