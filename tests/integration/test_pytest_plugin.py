@@ -180,6 +180,33 @@ def test_leaks_are_judged_by_stack(project):
     )
 
 
+def test_a_leak_that_has_no_label_is_not_passed_over(project):
+    """There are 4,096 in a recording: tests beyond have none of their own."""
+    project.write(
+        test_many="""
+import oomrec, pytest
+kept = []
+
+def test_many_labels():
+    for number in range(4096):
+        with oomrec.context(str(number)):
+            pass
+
+@pytest.mark.limit_leaks("1 MB")
+def test_leaky():
+    kept.append(bytearray(2 << 20))
+
+@pytest.mark.limit_memory("1 MB")
+def test_beyond():
+    bytearray(2 << 20)
+"""
+    )
+    run = project.run()
+    assert "2 failed, 1 passed" in run.stdout, run.stdout + run.stderr
+    assert "What the test leaks could not be told" in run.stdout
+    assert run.stdout.count("no label was left for this test") == 2
+
+
 def test_a_filter_that_raises_fails_its_test_alone(project):
     project.write(
         test_filter="""

@@ -13,7 +13,7 @@ import pytest
 
 from .._library import library
 from . import _marks, _options, _report, _rerun
-from ._measure import Measurement, allocations_by_test
+from ._measure import Measurement, allocations_by_test, allocations_of
 
 
 def _marks_of(item: pytest.Item) -> list[pytest.Mark]:
@@ -67,8 +67,7 @@ class Manager:
         leak_limits = [limit for limit in limits if isinstance(limit, _marks.LeakLimit)]
         if leak_limits and outcome.excinfo is None:
             gc.collect()  # what only cycles keep is no leak
-            found = allocations_by_test(leak_limits[0].current_thread_only)
-            self.leaks[item.nodeid] = None if found is None else found.get(measured.number, [])
+            self.leaks[item.nodeid] = allocations_of(measured, leak_limits[0].current_thread_only)
 
     # --- Judging --------------------------------------------------------------------------------
 
@@ -104,8 +103,8 @@ class Manager:
     ) -> _report.Problem | None:
         peak = measured.own_thread_peak_bytes if limit.current_thread_only else measured.peak_bytes
         if peak >= limit.bytes:
-            found = allocations_by_test(limit.current_thread_only) or {}
-            return _report.too_much(limit, peak, found.get(measured.number, []), self._style())
+            found = allocations_of(measured, limit.current_thread_only)
+            return _report.too_much(limit, peak, found, self._style())
         cache = getattr(self.config, "cache", None)  # -p no:cacheprovider
         if cache is None:
             return None

@@ -19,6 +19,7 @@ from ._marks import Allocations, Stack, StackFrame
 
 _UNKNOWN = "???"
 _LABEL = "pytest "
+_NO_LABEL_LEFT = "[other]"  # what a recording names all labels beyond the first 4,096
 _numbers = itertools.count(1)
 
 
@@ -50,11 +51,25 @@ def _frame(frame: dict[str, Any]) -> StackFrame:
     )
 
 
-def allocations_by_test(current_thread_only: bool = False) -> dict[int, list[Allocations]] | None:
-    """What each test's stacks allocated up to now, by Measurement.number; None where the recording cannot be read.
+def allocations_of(
+    measured: Measurement, current_thread_only: bool = False
+) -> list[Allocations] | None:
+    """What a test's stacks allocated; None where that cannot be told.
 
     `current_thread_only`: only of the thread that calls, which must be the main one.
     """
+    found = allocations_by_test(current_thread_only)
+    if found is None:
+        return None
+    return found.get(measured.number, None if _NOBODYS in found else [])
+
+
+_NOBODYS = 0  # a label of the program's own that looks like a test's, or of tests that got none
+
+
+def allocations_by_test(current_thread_only: bool = False) -> dict[int, list[Allocations]] | None:
+    """What each test's stacks allocated up to now, by Measurement.number; None where the recording
+    cannot be read."""
     words = ["export", "--json", str(os.getpid())]
     if current_thread_only and threading.current_thread() is threading.main_thread():
         words += ["--group", "main"]
@@ -90,9 +105,9 @@ def _is_note(frame: dict[str, Any]) -> bool:
 
 
 def _is_label(frame: dict[str, Any]) -> bool:
-    return _is_note(frame) and frame["function"].startswith(f"[{_LABEL}")
+    return _is_note(frame) and frame["function"].startswith((f"[{_LABEL}", _NO_LABEL_LEFT))
 
 
 def _number(label: dict[str, Any]) -> int:
     word = label["function"][1 + len(_LABEL) :].split(" ")[0].rstrip("]")
-    return int(word) if word.isdigit() else 0  # 0: a label of the program's own that looks alike
+    return int(word) if word.isdigit() else _NOBODYS

@@ -9,6 +9,10 @@ from ._marks import Allocations, LeakLimit, MemoryLimit, Stack, size_text
 
 _MOST_STACKS = 10  # of one test
 _FEWEST_LEAK_FRAMES = 5
+_WHY_UNKNOWN = (
+    "The command oomrec did not read the recording (try `oomrec export --json PID` on a recorded process to see "
+    "why), or no label was left for this test: a recording has 4,096, so measure fewer tests in one process."
+)
 
 # {"bytes", "count", "stacks": [{"bytes", "count", "frames": [text]}]}: what was allocated
 Plain = Dict[str, Any]
@@ -56,14 +60,21 @@ def _listing(title: str, rows: list[tuple[int, int, Stack]], frames: int, word: 
     return "\n".join(lines)
 
 
-def too_much(limit: MemoryLimit, peak: int, found: list[Allocations], style: Style) -> Problem:
+def too_much(
+    limit: MemoryLimit, peak: int, found: list[Allocations] | None, style: Style
+) -> Problem:
+    """`found`: None where it cannot be told."""
     rows = sorted(
-        ((one.allocated_bytes, one.allocated_count, _stack_of(one, style.native)) for one in found),
+        (
+            (one.allocated_bytes, one.allocated_count, _stack_of(one, style.native))
+            for one in found or ()
+        ),
         key=lambda row: -row[0],
     )
+    listing = _listing("List of allocations:", rows, style.frames, "allocated")
     return Problem(
         f"Test was limited to {size_text(limit.bytes)} but allocated {size_text(peak)}",
-        ("oomrec-max-memory", _listing("List of allocations:", rows, style.frames, "allocated")),
+        ("oomrec-max-memory", _WHY_UNKNOWN if found is None else listing),
     )
 
 
@@ -98,13 +109,7 @@ def filter_failed(error: Exception) -> Problem:
 
 
 def unreadable() -> Problem:
-    return Problem(
-        "What the test leaks could not be told: the command oomrec did not read the recording",
-        (
-            "oomrec-leaked-memory",
-            "Try `oomrec export --json PID` on a recorded process to see why.",
-        ),
-    )
+    return Problem("What the test leaks could not be told", ("oomrec-leaked-memory", _WHY_UNKNOWN))
 
 
 def as_plain(found: list[Allocations], style: Style) -> Plain:
