@@ -7,6 +7,7 @@ at their end, as their output.
 from __future__ import annotations
 
 import gc
+import unittest
 from typing import Any, Generator
 
 import pytest
@@ -52,8 +53,19 @@ class Manager:
         if any(_marks_of(item) for item in session.items):
             _rerun.become_recorded(self.config)
 
+    @pytest.hookimpl(hookwrapper=True)
+    def pytest_pyfunc_call(self, pyfuncitem: pytest.Function) -> Generator[None, Any, None]:
+        yield from self._measured(pyfuncitem)
+
     @pytest.hookimpl(hookwrapper=True, trylast=True)
     def pytest_runtest_call(self, item: pytest.Item) -> Generator[None, Any, None]:
+        """Methods of unittest's, for which the hook above is not called."""
+        if issubclass(getattr(item, "cls", None) or object, unittest.TestCase):
+            yield from self._measured(item)
+        else:
+            yield
+
+    def _measured(self, item: pytest.Item) -> Generator[None, Any, None]:
         limits = self._limits(item)
         if not limits and not self.records_all:
             yield
