@@ -377,6 +377,32 @@ def test_inside_of_another_program_it_says_how_to_start_that(project):
     assert run.returncode == 1 and "the limits of this test need the recorder" in run.stdout
 
 
+@pytest.mark.parametrize("folder", ["with blank", "with:colon", "with$ORIGIN"])
+def test_where_the_loader_cannot_take_the_library_it_says_what_can(project, folder):
+    (project.directory / folder).mkdir()
+    library = project.directory / folder / "liboomrec.so"
+    library.symlink_to(BUILD / "liboomrec.so")
+    project.environment["OOMREC_LIBRARY"] = str(library)
+    project.write(test_limits=LIMITS)
+    run = project.run("-k", "within")
+    assert run.returncode == 1 and "1 failed" in run.stdout, run.stdout + run.stderr
+    assert f"the loader cannot preload {library}: start it with `oomrec run --" in run.stdout
+    recorded = [str(BUILD / "oomrec"), "run", "--", sys.executable, "-m", "pytest"]
+    assert project.run("-k", "within", program=recorded).returncode == 0
+
+
+def test_a_library_that_is_not_loaded_is_tried_once(project):
+    library = project.directory / "liboomrec.so"
+    library.write_text("no library")
+    project.environment["OOMREC_LIBRARY"] = str(library)
+    project.write(test_limits=LIMITS)
+    run = project.run("-k", "within or without")
+    assert run.returncode == 1 and "1 failed, 1 passed" in run.stdout, run.stdout + run.stderr
+    assert f"the loader did not load {library}" in run.stdout
+    asked = project.run("--oomrec")
+    assert asked.returncode == 4 and f"the loader did not load {library}" in asked.stderr
+
+
 def test_under_oomrec_run_nothing_is_started_anew(project):
     project.write(test_limits=LIMITS)
     run = project.run(

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import os
 from typing import Any
 
-from ._library import command
+from ._library import command, unrecorded_environment
 
 
 def ask(*words: str, timeout_s: float = 10.0) -> dict[str, Any] | None:
@@ -20,11 +19,10 @@ def ask(*words: str, timeout_s: float = 10.0) -> dict[str, Any] | None:
     program = command()
     if program is None:
         return None
-    environment = {name: value for name, value in os.environ.items() if name != "LD_PRELOAD"}
     try:
         run = subprocess.run(
             [program, *words],
-            env=environment,
+            env=unrecorded_environment(),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,

@@ -124,6 +124,22 @@ def path_from(buffer: Any) -> str | None:
     return os.fsdecode(buffer.value) or None
 
 
+def preload() -> str | None:
+    """LD_PRELOAD for a process that is to be recorded; None: the loader cannot take this path.
+
+    It ends a name at a blank or colon, and expands what follows a "$". `oomrec run` knows a way round.
+    """
+    if any(character in LIBRARY for character in " \t\n:$"):
+        return None
+    others = os.environ.get("LD_PRELOAD", "").replace(":", " ").split()
+    return ":".join([LIBRARY, *(each for each in others if not each.endswith("/liboomrec.so"))])
+
+
+def unrecorded_environment() -> dict[str, str]:
+    """This process' environment for a command that is not to be recorded."""
+    return {name: value for name, value in os.environ.items() if name != "LD_PRELOAD"}
+
+
 def command() -> str | None:
     """The path of the oomrec command: $OOMREC_COMMAND, else beside python, else where pip puts
     commands, else in the PATH."""

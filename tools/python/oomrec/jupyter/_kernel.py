@@ -9,12 +9,11 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import sys
 import tempfile
 from typing import Any, NoReturn
 
-from .._library import LIBRARY, command
+from .._library import LIBRARY, command, preload
 
 NAME = "oomrec"
 DISPLAY_NAME = f"Python {sys.version_info[0]} (oomrec)"
@@ -75,14 +74,12 @@ def remove(name: str) -> str:
 def become(words: list[str]) -> NoReturn:
     """Replaces this process by ipykernel's launcher under the recorder, with its arguments `words`."""
     program = [sys.executable, "-m", "ipykernel_launcher", f"--ext={_EXTENSION}", *words]
-    if re.search(r"[\s:]", LIBRARY):
-        # The loader would take the path for several: only the command knows a way round.
+    preloaded = preload()
+    if preloaded is None:
         path = command()
         if path is None:
             sys.exit(
                 f"oomrec.jupyter: the loader cannot preload {LIBRARY}, and there is no command oomrec"
             )
         os.execv(path, [path, "run", "--", *program])
-    others = [part for part in re.split(r"[\s:]+", os.environ.get("LD_PRELOAD", "")) if part]
-    preload = [LIBRARY, *(part for part in others if not part.endswith("/liboomrec.so"))]
-    os.execve(sys.executable, program, {**os.environ, "LD_PRELOAD": ":".join(preload)})
+    os.execve(sys.executable, program, {**os.environ, "LD_PRELOAD": preloaded})

@@ -13,7 +13,7 @@ from IPython.core.magic_arguments import argument, magic_arguments, parse_argstr
 from IPython.display import display
 
 from .._labels import context
-from .._library import command, library
+from .._library import command, library, unrecorded_environment
 from .._usage import is_active
 
 NOT_RECORDED = (
@@ -21,10 +21,6 @@ NOT_RECORDED = (
     "`python -m oomrec.jupyter install` adds one that is; choose it, and run the cell again."
 )
 _TIMEOUT_S = 120
-
-
-def _environment() -> dict[str, str]:
-    return {name: value for name, value in os.environ.items() if name != "LD_PRELOAD"}
 
 
 def _report(label: str, view: str) -> tuple[str | None, str]:
@@ -38,7 +34,7 @@ def _report(label: str, view: str) -> tuple[str | None, str]:
         try:
             run = subprocess.run(
                 words,
-                env=_environment(),
+                env=unrecorded_environment(),
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.PIPE,

@@ -17,10 +17,12 @@ from typing import Any, Iterator, NoReturn
 import pytest
 
 from .._functions import is_in_process
-from .._library import LIBRARY
+from .._library import LIBRARY, preload
 from . import _options
 
 _RERUN = "OOMREC_PYTEST"  # in the second run: what the variables were that it changed, as JSON
+# Asked now: it is taken back before anybody asks whether a third run is needed.
+_IS_SECOND = _RERUN in os.environ
 _WORDS = (b"limit_memory", b"limit_leaks")
 _MOST_FILES = 20_000
 
@@ -81,11 +83,11 @@ def _mentions_limits(config: pytest.Config) -> bool:
 
 def why_not() -> str:
     """Why pytest cannot be started anew from here; empty where it can."""
-    if _RERUN in os.environ:
+    if _IS_SECOND:
         return f"the loader did not load {LIBRARY}: is this Python linked statically, or for another C library?"
     if not os.path.isfile(LIBRARY):
         return f"there is no {LIBRARY}: set OOMREC_LIBRARY to the path of liboomrec.so"
-    if any(blank in LIBRARY for blank in " :\t\n"):
+    if preload() is None:
         return (
             f"the loader cannot preload {LIBRARY}: start it with `oomrec run -- python -m pytest …`"
         )
@@ -111,8 +113,7 @@ def become_recorded(config: pytest.Config) -> None:
 def _exec(config: pytest.Config) -> NoReturn:
     sys.stdout.flush()
     sys.stderr.flush()
-    others = os.environ.get("LD_PRELOAD", "").split()
-    changes = {"LD_PRELOAD": ":".join([LIBRARY, *others])}
+    changes = {"LD_PRELOAD": preload() or LIBRARY}
     if "OOMREC_MODE" not in os.environ:
         changes["OOMREC_MODE"] = "exact"
     if _options.value(config, "trace_python_allocators"):
