@@ -365,6 +365,28 @@ class Case(unittest.TestCase):
     assert "Test was limited to 4.0 MiB but allocated 5.0 MiB" in run.stdout
 
 
+STARTER = """
+import sys
+import pytest
+sys.exit(pytest.console_main())
+"""
+
+
+@pytest.mark.parametrize("name", ["pytest", "py.test", "pytest-3", "py.test-3"])
+def test_however_pytest_is_called(project, name):
+    project.write(test_limits=LIMITS)
+    (project.directory / name).write_text(STARTER)
+    run = project.run("-k", "within", program=[sys.executable, name])
+    assert run.returncode == 0 and "1 passed" in run.stdout, run.stdout + run.stderr
+
+
+def test_a_program_in_a_folder_named_pytest_is_not_started_twice(project):
+    (project.directory / "pytest").mkdir()
+    project.write(**{"test_limits": LIMITS, "pytest/run": "print('once')" + STARTER})
+    run = project.run("-k", "within", program=[sys.executable, "pytest/run.py"])
+    assert run.stdout.count("once") == 1 and "pytest runs inside of" in run.stdout, str(run)
+
+
 def test_inside_of_another_program_it_says_how_to_start_that(project):
     project.write(
         test_limits=LIMITS,

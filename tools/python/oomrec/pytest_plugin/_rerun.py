@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sys
 from pathlib import Path
 from typing import Any, Iterator, NoReturn
@@ -92,8 +93,9 @@ def why_not() -> str:
             f"the loader cannot preload {LIBRARY}: start it with `oomrec run -- python -m pytest …`"
         )
     program = sys.argv[0] if sys.argv else ""
-    names = {Path(program).stem, Path(program).parent.name}
-    if names.isdisjoint(_STARTERS):
+    path = Path(program)
+    name = path.parent.name if path.name == "__main__.py" else path.name
+    if re.sub(r"(-3(\.\d+)?)?(\.py)?$", "", name) not in _STARTERS:  # Debian's are pytest-3
         return f"pytest runs inside of {program or 'another program'}: start that with `oomrec run -- python {program} …`"
     return ""
 
