@@ -347,6 +347,42 @@ def test_a_mark_that_says_nothing_fails_its_test_alone(project, mark):
     assert f"\nthe mark {mark.split('(')[0]} of this test: " in run.stdout
 
 
+def test_a_limit_that_is_expected_to_break(project):
+    project.write(
+        test_expected="""
+import pytest
+
+@pytest.mark.xfail(reason="known")
+@pytest.mark.limit_memory("1 MB")
+def test_known():
+    bytearray(2 << 20)
+
+@pytest.mark.xfail(strict=True)
+@pytest.mark.limit_memory("1 MB")
+def test_known_strictly():
+    bytearray(2 << 20)
+
+@pytest.mark.xfail
+@pytest.mark.limit_memory("4 MB")
+def test_mended():
+    bytearray(2 << 20)
+
+@pytest.mark.xfail(strict=True)
+@pytest.mark.limit_memory("4 MB")
+def test_mended_strictly():
+    bytearray(2 << 20)
+"""
+    )
+    run = project.run("-v")
+    outcomes = dict(re.findall(r"^test_expected\.py::(\w+) (\w+)", run.stdout, re.M))
+    assert outcomes == {
+        "test_known": "XFAIL",
+        "test_known_strictly": "XFAIL",
+        "test_mended": "XPASS",
+        "test_mended_strictly": "FAILED",
+    }, run.stdout
+
+
 def test_methods_of_unittest_keep_to_their_limits(project):
     project.write(
         test_methods="""
