@@ -1,6 +1,9 @@
 // A GPU's refused request that is served when it is made again: its bundle says so at once.
 #include <doctest/doctest.h>
 
+#include <thread>
+
+#include "recorder/bundle/exception_texts.h"
 #include "recorder/device.h"
 #include "recorder/failures.h"
 #include "tests/unit/recorder/running.h"
@@ -79,4 +82,26 @@ TEST_CASE("what was told before that is no excuse for the next") {
   CHECK(g_bundles.written == 2);
   recorder::complete_outcome_at_end(kHook, 3);
   CHECK(g_bundles.outcome == OutcomeKind::exited);
+}
+
+TEST_CASE("an exception that another thread met is of what was not served") {
+  Fixture f;
+  const auto tell_elsewhere = [] {
+    const bundle::ExceptionTexts texts;
+    std::thread{[&] { recorder::tell_exception(kHook, texts, 0, true); }}.join();
+  };
+  SUBCASE("served") {
+    f.serve(Api::cuMemAlloc, 200);
+    tell_elsewhere();
+    CHECK(g_bundles.written == 2);
+    CHECK(g_bundles.last.trigger == Trigger::exception);
+  }
+  SUBCASE("not served: once") {
+    tell_elsewhere();
+    CHECK(g_bundles.written == 1);
+    CHECK(g_bundles.told != 0);
+    tell_elsewhere();
+    CHECK(g_bundles.written == 2);
+    CHECK(g_bundles.last.trigger == Trigger::exception);
+  }
 }
