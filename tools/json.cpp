@@ -2,13 +2,18 @@
 
 #include <fmt/format.h>
 
+#include <cerrno>
+#include <cstring>
 #include <fstream>
 #include <iterator>
+#include <stdexcept>
 
 #include "tools/text.h"
 
 namespace oomrec::tools {
 namespace {
+
+namespace fs = std::filesystem;
 
 constexpr std::uintmax_t kMostBytes = std::uintmax_t{64} << 20;
 
@@ -19,27 +24,41 @@ bool too_deep(int depth, Json::parse_event_t, Json&) {
   return true;
 }
 
+// The value in `file`; else throws what is the matter with it, as the end of a sentence.
+Json parsed(const fs::path& file) {
+  std::error_code error;
+  const fs::file_status status = fs::status(file, error);
+  if (status.type() == fs::file_type::not_found) throw std::runtime_error{"is missing"};
+  if (error) throw std::runtime_error{"cannot be read: " + error.message()};
+  if (!fs::is_regular_file(status)) throw std::runtime_error{"is no file"};
+  if (fs::file_size(file, error) > kMostBytes) throw std::runtime_error{"is larger than 64 MiB"};
+  std::ifstream stream{file, std::ios::binary};
+  if (!stream) throw std::runtime_error{fmt::format("cannot be read: {}", std::strerror(errno))};
+  const std::string text{std::istreambuf_iterator<char>{stream}, {}};
+  Json value = Json::parse(text, too_deep, false);
+  if (value.is_discarded()) throw std::runtime_error{"is no JSON"};
+  return value;
+}
+
 }  // namespace
 
-Json read_any_json(const std::filesystem::path& file) {
-  std::error_code error;
-  if (!std::filesystem::is_regular_file(file, error) ||
-      std::filesystem::file_size(file, error) > kMostBytes) {
-    return nullptr;
-  }
-  std::ifstream stream{file, std::ios::binary};
-  const std::string text{std::istreambuf_iterator<char>{stream}, {}};
+Json read_any_json(const fs::path& file) {
   try {
-    Json value = Json::parse(text, too_deep, false);
-    return value.is_discarded() ? Json(nullptr) : value;
+    return parsed(file);
   } catch (const std::exception&) {
     return nullptr;
   }
 }
 
-Json read_json(const std::filesystem::path& file) {
-  Json value = read_any_json(file);
-  return value.is_object() ? value : Json::object();
+Json read_json(const fs::path& file, std::string* problem) {
+  try {
+    Json value = parsed(file);
+    if (!value.is_object()) throw std::runtime_error{"holds no JSON object"};
+    return value;
+  } catch (const std::exception& wrong) {
+    if (problem != nullptr) *problem = wrong.what();
+    return Json::object();
+  }
 }
 
 const Json& member(const Json& object, std::string_view key) {

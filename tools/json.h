@@ -14,7 +14,8 @@ namespace oomrec::tools {
 using Json = nlohmann::ordered_json;
 
 // The object in `file`; an empty one when there is none, or it is no JSON, or larger than 64 MiB.
-Json read_json(const std::filesystem::path& file);
+// `problem`, if given, is then which of these: "is missing", "cannot be read: Permission denied".
+Json read_json(const std::filesystem::path& file, std::string* problem = nullptr);
 // The value in `file`, of whatever type; null where the other gives an empty object.
 Json read_any_json(const std::filesystem::path& file);
 

@@ -3,9 +3,11 @@
 #include <unistd.h>
 
 #include "tools/arguments.h"
+#include "tools/bundles/access.h"
 #include "tools/bundles/bundles.h"
 #include "tools/bundles/orphans.h"
 #include "tools/commands.h"
+#include "tools/log.h"
 #include "tools/terminal.h"
 #include "tools/text.h"
 
@@ -76,6 +78,15 @@ std::vector<std::filesystem::path> directories_of(const std::string& named) {
   return {std::filesystem::absolute(named).lexically_normal()};
 }
 
+// What only its owner sees would seem not to be there.
+void tell_closed(const std::filesystem::path& directory) {
+  const std::vector<std::filesystem::path> closed = closed_bundles_in(directory);
+  if (closed.empty()) return;
+  remark(
+      fmt::format("{} may not be read: Permission denied{}", printable(closed[0].string()),
+                  closed.size() == 1 ? "" : fmt::format(", nor may {} more", closed.size() - 1)));
+}
+
 }  // namespace
 
 int ls_command(const Words& words) {
@@ -98,6 +109,10 @@ int ls_command(const Words& words) {
   for (const std::filesystem::path& told : recover_orphans(directories))
     std::erase_if(sessions, [&](const Session& session) { return session.path == told; });
   const std::vector<BundleSummary> bundles = bundles_in(directories);
+  for (const std::filesystem::path& directory : directories) {
+    if (bundles.empty()) refuse_unreadable(directory);
+    tell_closed(directory);
+  }
   if (json) {
     print_json({{"schema_version", 1},
                 {"bundles", rows_json(bundles, bundle_json)},

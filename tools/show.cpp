@@ -313,6 +313,7 @@ Json page_json(const Source& source, std::size_t top) {
       {"others", company["others"]},
       {"job", source.ranks},
       {"recording", recording_json(source)},
+      {"notes", notes_of(source)},  // last: of the modules that a stack above is in
   };
 }
 

@@ -6,6 +6,7 @@
 #include <fstream>
 
 #include "recorder/bundle/bundle.h"
+#include "tools/bundles/access.h"
 #include "tools/bundles/bundles.h"
 #include "tools/bundles/family.h"
 #include "tools/bundles/orphans.h"
@@ -21,6 +22,8 @@ namespace {
 
 namespace fs = std::filesystem;
 using session::TableId;
+
+constexpr std::string_view kRunning = name_of(OutcomeKind::running);
 
 std::uint32_t last_failure(const session::View& view) {
   session::Failure failure{};
@@ -52,6 +55,10 @@ fs::path newest_bundle() {
   recover_orphans(directories);
   const std::vector<BundleSummary> bundles = bundles_in(directories);
   if (!bundles.empty()) return bundles.front().path;
+  for (const fs::path& directory : directories) {
+    refuse_unreadable(directory);
+    for (const fs::path& closed : closed_bundles_in(directory)) refuse_unreadable(closed);
+  }
   const std::string where = directories.empty() ? "./oom_dumps" : directories.front().string();
   throw Error{Exit::nothing_found, fmt::format("there is no bundle in {}", printable(where)),
               advice_without_bundle(sessions_of(directories))};
@@ -79,10 +86,27 @@ fs::path named(const std::string& argument) {
   }
 }
 
+// A file of the bundle. Where it cannot be read, `source` says so, and what is `lost` with it.
+Json own_file(Source& source, const char* name, std::string_view lost) {
+  std::string problem;
+  Json json = read_json(source.bundle / name, &problem);
+  if (!problem.empty()) source.unread.push_back(fmt::format("{} {}: {}", name, problem, lost));
+  return json;
+}
+
+void read_own_files(Source& source) {
+  source.manifest = own_file(source, "manifest.json", "when the bundle was written is not known");
+  source.metadata =
+      own_file(source, "metadata.json", "verdict and outcome are judged by the recording alone");
+  if (member(source.manifest, "merged") == Json(true))
+    source.ranks = own_file(source, kJobName, "which ranks there are is not known");
+}
+
 }  // namespace
 
 Source open_source(const std::string& argument, std::shared_ptr<const CacheDirectory> cache) {
   const fs::path path = argument.empty() ? newest_bundle() : named(argument);
+  refuse_unreadable(path);
   std::error_code error;
   Source source;
   fs::path file = path;
@@ -97,9 +121,8 @@ Source open_source(const std::string& argument, std::shared_ptr<const CacheDirec
                   fmt::format("{} holds no {}", printable(path.string()), kRecordingName),
                   "Is it a bundle? `oomrec ls` lists those of a dump directory."};
     }
-    source.manifest = read_json(source.bundle / "manifest.json");
-    source.metadata = read_json(source.bundle / "metadata.json");
-    read_merged(source);
+    refuse_unreadable(file);
+    read_own_files(source);
   }
   if (is_snapshot(file)) return open_snapshot(file);
   source.recording = std::make_unique<Recording>(file);
@@ -121,6 +144,7 @@ bool Source::is_live() const {
 
 Trigger Source::trigger() const {
   if (const auto stored = trigger_in(metadata)) return *stored;
+  if (const auto stored = trigger_in(manifest)) return *stored;
   if (!imported.empty()) return failure() != 0 ? Trigger::allocation_failed : Trigger::request;
   if (recording->header().simulated != 0) return Trigger::simulated;
   return trigger_of(recording->view());
@@ -128,14 +152,14 @@ Trigger Source::trigger() const {
 
 std::string Source::outcome() const {
   if (is_job()) return text_of(metadata, "outcome").value_or("unknown");
-  if (const auto word = text_of(metadata, "outcome"))
-    return outcome_now(*word, recording->header(), bundle, manifest);
   if (!imported.empty()) return std::string{name_of(OutcomeKind::unknown)};
-  return ending ? ending->word() : std::string{name_of(OutcomeKind::running)};
+  if (ending) return ending->word();
+  const std::string word = text_of(metadata, "outcome").value_or(std::string{kRunning});
+  return bundle.empty() ? word : outcome_now(word, recording->header(), bundle, manifest);
 }
 
 std::uint32_t Source::failure() const {
-  if (!bundle.empty() && member(metadata, "request").is_null()) return 0;
+  if (metadata.contains("request") && member(metadata, "request").is_null()) return 0;
   const auto stored = number_of(metadata, "failure");
   const bool there = stored && *stored < recording->view().count(TableId::failures);
   return there ? static_cast<std::uint32_t>(*stored) : last_failure(recording->view());

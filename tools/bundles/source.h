@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "recorder/bundle/verdict.h"
 #include "tools/analysis/recording.h"
@@ -18,7 +19,9 @@ namespace oomrec::tools {
 struct Source {
   std::filesystem::path bundle;  // empty: a recording without one
   std::unique_ptr<Recording> recording;
-  Json manifest, metadata;  // empty objects without a bundle
+  Json manifest, metadata;  // empty objects without a bundle, or where they cannot be read
+  // Which of its own files cannot be read, why, and what is not known therefore.
+  std::vector<std::string> unread;
   std::unique_ptr<Places> places;
   std::unique_ptr<SourceLines> lines;  // nullptr: open_source() alone reads no program's files
   std::optional<Ending> ending;        // of a dead process whose recording is in no bundle
@@ -29,7 +32,7 @@ struct Source {
   bool is_live() const;                             // a running process's recording
   bool is_job() const { return !ranks.is_null(); }  // of many ranks (tools/ranks/merged.h)
 
-  // From the metadata, or by the recording where there is none.
+  // From the metadata, or by the recording where there is none (the trigger by the manifest first).
   Trigger trigger() const;
   std::string outcome() const;
   std::uint32_t failure() const;  // entry in `failures`; 0: nothing was refused

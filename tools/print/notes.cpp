@@ -24,7 +24,7 @@ bool has_inherited(const session::View& view) {
 std::vector<std::string> notes_of(const Source& source) {
   const Recording& recording = *source.recording;
   const session::Header& header = recording.header();
-  std::vector<std::string> notes;
+  std::vector<std::string> notes = source.unread;
   const auto add_if = [&](bool condition, auto text) {
     if (condition) notes.push_back(text());
   };

@@ -124,7 +124,13 @@ void copy_rank(const JobRank& rank, const fs::path& ranks) {
     fs::rename(bundle_made_of(rank, scratch), to);
     fs::remove_all(scratch);
   } else {
-    fs::copy(rank.source.bundle, to, fs::copy_options::recursive);
+    std::error_code error;
+    fs::copy(rank.source.bundle, to, fs::copy_options::recursive, error);
+    if (error)
+      throw Error{Exit::bad_input,
+                  fmt::format("the bundle {} cannot be copied: {}",
+                              printable(rank.source.bundle.string()), error.message()),
+                  "Is there room? Name the other bundles one by one to merge them without it."};
   }
 }
 
@@ -132,7 +138,7 @@ std::string within_bundle(const JobRank& rank) {
   return fmt::format("{}/{}", kRanksName, rank.who.rank);
 }
 
-void write_into(Job& job, const fs::path& to) {
+void write_into(const Job& job, const fs::path& to) {
   make_directory(to / kRanksName);
   for (const JobRank& rank : job.ranks) copy_rank(rank, to / kRanksName);
   const CombinedRecording combined = combined_recording(job);
@@ -159,7 +165,7 @@ bool is_merged(const fs::path& bundle) {
   return member(manifest, "merged") == Json(true);
 }
 
-void write_merged(Job& job, const fs::path& to) {
+void write_merged(const Job& job, const fs::path& to) {
   make_directory(to);
   try {
     write_into(job, to);
@@ -185,11 +191,6 @@ Source merged_source(const Job& job, const fs::path& directory) {
   source.places =
       std::make_unique<Places>(*source.recording, StoredSymbols::of(symbols_of(job)), source.cache);
   return source;
-}
-
-void read_merged(Source& source) {
-  if (member(source.manifest, "merged") == Json(true))
-    source.ranks = read_json(source.bundle / kJobName);
 }
 
 bundle::Verdict merged_verdict(const Json& metadata) {

@@ -24,16 +24,13 @@ inline constexpr const char* kJobName = "ranks.json";
 // Whether the directory is a merged bundle.
 bool is_merged(const std::filesystem::path& bundle);
 
-// Makes the directory `to`, which must not be there yet. A rank whose bundle cannot be copied is
-// told in job.left_out. Throws Error; then nothing is left of it.
-void write_merged(Job& job, const std::filesystem::path& to);
+// Makes the directory `to`, which must not be there yet. Throws Error, also where a rank's bundle
+// cannot be copied; then nothing is left of it.
+void write_merged(const Job& job, const std::filesystem::path& to);
 
 // A job as a source of the reading commands, without a bundle of its own. `directory`: where it was
 // found.
 Source merged_source(const Job& job, const std::filesystem::path& directory);
-
-// Fills in what open_source() reads of a merged bundle beyond a bundle's own.
-void read_merged(Source& source);
 
 // What the metadata says: of many no verdict can be made anew.
 bundle::Verdict merged_verdict(const Json& metadata);
