@@ -65,7 +65,7 @@ class Recording:
             "devices": [], "groups": [""], "labels": [""],
             "processes": [{"pid": 4242, "ppid": 1, "program": "python3", "relation": "self", "live_bytes": 0, "peak_bytes": 0,
                            "rss_bytes": 0, "outcome": "exited 1", "bundle": None}],
-            "others": None, "modules": [], "environment": {},
+            "others": None, "objects": None, "modules": [], "environment": {},
             "notes": [], "fragmentation": None, "leaks": None, "limits": [], "marks": [],
             "refusals": [], "job": None,
         }  # fmt: skip
@@ -309,6 +309,18 @@ def small() -> Recording:
                                 "pressure": None, "versions": {"glibc": "2.36"}}  # fmt: skip
     made.json["modules"] = [{"path": libc, "build_id": "abc"}]
     made.json["notes"] = ["small Python objects appear as arenas"]
+    made.json["objects"] = {
+        "objects": [
+            {"bytes": 320 * MIB, "type": "torch.Tensor", "shape": [10, 2**23], "dtype": "torch.float32", "device": "cpu",
+             "views": 1, "address": 4096, "grad_fn": None,
+             "stack": ["libtorch_cpu.so THPVariable_ones", "train.py:21 make_batch", "train.py:56 <module>"],
+             "referrers": [{"kind": "item", "name": "history[3]", "container": "list", "where": "train.py:40 train",
+                            "is_cycle": True}]},
+            {"bytes": 8 * MIB, "type": "numpy.ndarray", "shape": [], "dtype": "float64", "device": "cpu", "views": 2,
+             "address": 8192, "grad_fn": None, "stack": [], "referrers": []},
+        ],
+        "count": 70, "total_bytes": 400 * MIB, "complete": False,
+    }  # fmt: skip
     made.json["leaks"] = {
         "schema_version": 1, "detected": True, "severity": "high", "memory_increase_mb": 384.0, "time_window_seconds": 60.0,
         "suggestions": ["Look at make_batch."], "checkpoints": 16, "checkpoints_needed": 8, "mode": "exact", "estimated": False,
@@ -400,6 +412,13 @@ def hostile() -> Recording:
     made.json["request"] = {"api": text, "size": 1, "space": text, "device": {"name": text}, "error": text,
                             "repeats": 2, "thread": {"tid": 1, "name": text}, "stack": [frame]}  # fmt: skip
     made.json["limit"] = {"kind": text, "bytes": 5, "used": 4}
+    made.json["objects"] = {
+        "objects": [{"bytes": 1, "type": text, "shape": [1], "dtype": text, "device": text, "views": 1, "address": 1,
+                     "grad_fn": text, "stack": HOSTILE,
+                     "referrers": [{"kind": "item", "name": name, "container": name, "where": name, "is_cycle": False}
+                                   for name in HOSTILE]}],
+        "count": 1, "total_bytes": 1, "complete": True,
+    }  # fmt: skip
     anything = {name: {name: [name, {name: name}]} for name in HOSTILE}
     made.json["environment"] = anything
     leak = {

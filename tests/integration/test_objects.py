@@ -6,6 +6,7 @@ import json
 
 import pytest
 from conftest import SOURCE
+from report_page import Page
 from schemas import check
 
 MIB = 1 << 20
@@ -163,6 +164,7 @@ def test_objects_of_a_bundle_with_the_stacks_that_made_them(oomrec, preload, tmp
     check("show", shown)
     del stored["schema_version"], stored["stacks"]
     assert shown["objects"] == stored
+    assert Page(oomrec("report", "-o", "-", bundle).stdout).json["objects"] == stored
     for each in stored["objects"]:
         assert any("trains.py:6 make_batch" in line for line in each["stack"]), each["stack"]
     text = oomrec("show", bundle).stdout

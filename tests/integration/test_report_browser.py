@@ -1109,6 +1109,31 @@ def test_it_works_in_a_frame_of_a_notebook(show, template):
     inside.locator('#panel[data-shows="flame"]').wait_for()
 
 
+def test_the_largest_arrays_and_who_holds_them(show):
+    page = show(report_data.small())
+    card = page.locator("#objects")
+    rows = card.locator("tbody tr")
+    cells = [cell.strip() for cell in rows.nth(0).locator("td").all_inner_texts()]
+    assert cells[:5] == ["320.0 MiB", "torch.Tensor", "10×8388608", "torch.float32", "cpu"]
+    assert cells[5] == "history[3] in train.py:40 train, in a reference cycle"
+    # Known by the innermost line of Python; the library's own frame is inside of it.
+    assert cells[6] == "train.py:21 make_batch"
+    rows.nth(0).locator("summary").click()
+    lines = rows.nth(0).locator(".stack li").all_inner_texts()
+    assert lines == [
+        "libtorch_cpu.so THPVariable_ones",
+        "train.py:21 make_batch",
+        "train.py:56 <module>",
+    ]
+    cells = rows.nth(1).locator("td").all_inner_texts()
+    assert cells[2] == "scalar" and cells[5:] == ["nobody was found", "not known"]
+    about = card.inner_text()
+    assert "70 in all hold 400.0 MiB; these are the largest." in about
+    assert "There was no time to look through everything." in about
+    # Without any there is no table of them.
+    assert show(report_data.empty()).locator("#objects").count() == 0
+
+
 def test_ranks_of_a_job_are_a_choice_and_the_first_in_trouble_is_named(show):
     """Stacks of the ranks are one in the picture of all; a rank's button shows its own."""
     made = report_data.Recording()

@@ -10,6 +10,7 @@
 #include "tools/print/devices.h"
 #include "tools/print/happened.h"
 #include "tools/print/notes.h"
+#include "tools/print/objects.h"
 #include "tools/print/process.h"
 #include "tools/redact/bundle.h"
 #include "tools/report/data.h"
@@ -110,6 +111,7 @@ Json report_facts(const Source& source) {
       {"devices", devices_member(source)},
       {"processes", company["processes"]},
       {"others", company["others"]},
+      {"objects", python_objects_json(source)},
       {"modules", modules_member(*source.recording)},
       {"environment", environment},
       {"notes", notes_of(source)},

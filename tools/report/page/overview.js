@@ -252,6 +252,7 @@ report.views.overview = {
     const {element} = report;
     place.append(element(
         "div", {class: "cards"}, verdictCard(data), report.ranksCard(data),
+        report.objectsCard(data),
         element("div", {class: "column"}, holdersCard(data), adviceCard(data), curveCard(data)),
         element(
             "div", {class: "column"}, limitCard(data), requestCard(data), crashCard(data),
