@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
+#include <cstddef>
 #include <cstring>
 #include <deque>
 #include <utility>
@@ -20,6 +22,21 @@ using session::TableId;
 void add_to(session::Atomic<std::uint64_t>& sum, std::uint64_t value) {
   sum.store(sum.load(std::memory_order_relaxed) + value, std::memory_order_relaxed);
 }
+
+// All counters of a lane, for spaces, sizes and functions alike, are words that lie side by side.
+using LaneCounters = std::array<std::uint64_t, (offsetof(session::Lane, sums_offset) -
+                                                offsetof(session::Lane, spaces)) /
+                                                   sizeof(std::uint64_t)>;
+static_assert(sizeof(LaneCounters) == sizeof(session::Lane::spaces) + sizeof(session::Lane::sizes) +
+                                          sizeof(session::Lane::apis));
+static_assert(sizeof(session::SpaceCounters) == 6 * sizeof(std::uint64_t) &&
+                  sizeof(session::Tally) == 2 * sizeof(std::uint64_t),
+              "does what is new there add up?");
+
+std::byte* bytes_of(session::Lane& lane) { return reinterpret_cast<std::byte*>(&lane); }
+
+static_assert(sizeof(session::Failure) == 328,
+              "is what is new there an entry of its own recording's tables?");
 
 void add_to(session::Tally& sum, const session::Tally& part) {
   add_to(sum.count, part.count);
@@ -121,25 +138,17 @@ class Combiner {
 
   // One lane for all that the lanes of a rank have counted.
   void add_counters(const RankPart& part) {
-    session::Lane sum{}, lane{};
+    LaneCounters sum{}, counters{};
+    session::Lane lane{};
     for (std::uint64_t i = 1; i < part.view().count(TableId::lanes); ++i) {
       if (!part.view().read(TableId::lanes, i, lane)) continue;
-      for (std::size_t space = 0; space < session::kLaneSpaces; ++space) {
-        session::SpaceCounters& to = sum.spaces[space];
-        const session::SpaceCounters& from = lane.spaces[space];
-        add_to(to.allocated_bytes, from.allocated_bytes);
-        add_to(to.allocated_count, from.allocated_count);
-        add_to(to.freed_count, from.freed_count);
-        add_to(to.usable_allocated_bytes, from.usable_allocated_bytes);
-        add_to(to.usable_freed_bytes, from.usable_freed_bytes);
-        add_to(to.failed_count, from.failed_count);
-      }
-      for (std::size_t i_size = 0; i_size < session::kSizeBuckets; ++i_size)
-        add_to(sum.sizes[i_size], lane.sizes[i_size]);
-      for (std::size_t api = 0; api < session::kLaneApis; ++api)
-        add_to(sum.apis[api], lane.apis[api]);
+      std::memcpy(counters.data(), bytes_of(lane) + offsetof(session::Lane, spaces),
+                  sizeof counters);
+      for (std::size_t i_word = 0; i_word < sum.size(); ++i_word) sum[i_word] += counters[i_word];
     }
-    image_.add(TableId::lanes, sum);
+    session::Lane all{};
+    std::memcpy(bytes_of(all) + offsetof(session::Lane, spaces), sum.data(), sizeof sum);
+    image_.add(TableId::lanes, all);
   }
 
   void add_api_tallies() {

@@ -28,6 +28,9 @@ Key key_of(const Device& device, const Recording& recording) {
                : Key{device.vendor, host_of(recording), device.ordinal};
 }
 
+// Of a device that several ranks use. What is not named stays that of the first.
+static_assert(sizeof(Device) == 192, "does what is new there add up?");
+
 void add_figures(Device& sum, const Device& part) {
   const auto add = [](auto& to, const auto& from) { to = to.load() + from.load(); };
   sum.limit_bytes = std::max(sum.limit_bytes, part.limit_bytes);

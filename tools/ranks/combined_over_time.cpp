@@ -52,6 +52,10 @@ void walk_through(const std::vector<Series<Entry>>& all, const std::vector<std::
   }
 }
 
+static_assert(sizeof(session::DevicePoint::Figures) == 48 &&
+                  sizeof(session::Point) == 16 + 8 * session::kLaneSpaces,
+              "does what is new there add up?");
+
 void add_device(session::DevicePoint& point, std::uint32_t device, const DeviceMoment& moment) {
   if (device == 0 || device > session::kPointDevices) return;
   auto& figures = point.devices[device - 1];
