@@ -35,8 +35,9 @@ int redact_command(const Words& words) {
 
   const Source source = open_source(bundle, CacheDirectory::of_user());
   if (source.is_job())
-    throw Error{Exit::bad_input, "a merged bundle holds those of its ranks as they are",
-                "Redact these one by one (MERGED/ranks/N), and merge what comes of it."};
+    throw Error{Exit::bad_input, "these are the bundles of a job's ranks, not one of a process",
+                "Redact each into one directory, and merge that: mkdir new, oomrec redact "
+                "BUNDLE -o new/N, oomrec merge new -o NAME."};
   std::filesystem::path to = directory;
   if (to.empty()) {
     const std::filesystem::path from =

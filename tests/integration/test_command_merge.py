@@ -66,7 +66,9 @@ def test_every_reading_command_reads_the_merged_bundle_by_rank(oomrec, ranks, tm
     }
     sums = [oomrec.json("show", job / "ranks" / str(rank))["spaces"] for rank in range(3)]
     for name, space in told["spaces"].items():
-        assert space["live_bytes"] == sum(each[name]["live_bytes"] for each in sums)
+        parts = [each[name] for each in sums]
+        for key in ("live_bytes", "live_count", "allocated_bytes", "allocated_count"):
+            assert space[key] == sum(part[key] for part in parts), (name, key, space, parts)
     # … each of these as it reads a bundle.
     tree = oomrec.json("tree", "--top-down", job)
     assert {child["function"] for child in tree["root"]["children"]} == {
@@ -126,6 +128,50 @@ def test_without_the_damaged_bundle_of_a_rank(oomrec, ranks, tmp_path):
     assert told["job"]["missing"] == [1]
     assert "too short" in told["job"]["left_out"][0]["why"]
     assert told["job"]["first"] is None and told["verdict"]["code"] == "unknown"
+
+
+@pytest.mark.parametrize(
+    "numbers, said",
+    [
+        ({"RANK": 7, "LOCAL_RANK": 7, "WORLD_SIZE": 4}, "RANK=7, LOCAL_RANK=7, WORLD_SIZE=4"),
+        ({"RANK": "x", "LOCAL_RANK": 1, "WORLD_SIZE": 2}, "RANK=x, LOCAL_RANK=1, WORLD_SIZE=2"),
+        ({"RANK": 1, "WORLD_SIZE": 2}, "RANK=1, no LOCAL_RANK, WORLD_SIZE=2"),
+    ],
+)
+def test_a_rank_that_makes_no_sense_is_left_out_in_words(
+    oomrec, ranks, preload, tmp_path, numbers, said
+):
+    ranks(2)
+    preload(sys.executable, "-c", "bytearray(1 << 40)", env=numbers)
+
+    merged = oomrec("merge", tmp_path / "oom_dumps", "-o", tmp_path / "job")
+
+    assert merged.exit_code == 1 and f"that is no rank of a job: {said}" in merged.stderr, str(
+        merged
+    )
+    for job in (tmp_path / "job", tmp_path / "oom_dumps"):
+        [left_out] = oomrec.json("show", job)["job"]["left_out"]
+        assert left_out["why"] == f"that is no rank of a job: {said}"
+        assert "left out  " in oomrec("show", job).stdout
+
+
+def test_redacted_ranks_are_merged_as_the_refusal_says(oomrec, ranks, tmp_path):
+    """A job is redacted rank by rank."""
+    ranks(3)
+    oomrec("merge", tmp_path / "oom_dumps", "-o", tmp_path / "job")
+    refused = oomrec("redact", tmp_path / "job")
+    assert refused.exit_code == 2 and "oomrec merge new -o NAME" in refused.stderr
+    (tmp_path / "new").mkdir()
+    for rank in range(3):
+        redacted = oomrec("redact", tmp_path / "job" / "ranks" / str(rank), "-o", f"new/{rank}")
+        assert redacted.exit_code == 0, str(redacted)
+
+    merged = oomrec("merge", "new", "-o", "given-away")
+
+    assert merged.exit_code == 0, str(merged)
+    told = oomrec.json("show", "given-away")
+    assert [row["rank"] for row in told["job"]["ranks"]] == [0, 1, 2]
+    assert told["job"]["first"]["rank"] == 1 and told["job"]["ranks"][0]["host"] is None
 
 
 def shift_clock(bundle, seconds: float) -> None:

@@ -1,19 +1,16 @@
 #include "tools/ranks/identity.h"
 
-#include <charconv>
-
-#include "recorder/rank_variables.h"
+#include "tools/telemetry/rank.h"
 
 namespace oomrec::tools {
 namespace {
 
-std::optional<std::uint32_t> variable(const Json& environment, std::string_view name) {
-  const auto text = text_of(environment, name);
-  std::uint32_t value = 0;
-  if (!text) return std::nullopt;
-  const auto [end, error] = std::from_chars(text->data(), text->data() + text->size(), value);
-  const bool whole = error == std::errc{} && end == text->data() + text->size() && !text->empty();
-  return whole ? std::optional{value} : std::nullopt;
+Variables variables_in(const Json& environment) {
+  return [&environment](std::string_view name) { return text_of(environment, name); };
+}
+
+Json environment_of(const std::filesystem::path& bundle) {
+  return member(read_json(bundle / "environment.json"), "environment");
 }
 
 std::optional<RankIdentity> checked(std::optional<std::uint64_t> rank,
@@ -30,15 +27,8 @@ std::optional<RankIdentity> checked(std::optional<std::uint64_t> rank,
 }  // namespace
 
 std::optional<RankIdentity> rank_in(const Json& environment) {
-  for (const RankVariables& names : kRankVariables) {
-    auto found = checked(variable(environment, names.rank), variable(environment, names.local_rank),
-                         variable(environment, names.world_size), {});
-    if (!found) continue;
-    for (const std::string_view job : kJobVariables)
-      if (found->job.empty()) found->job = text_of(environment, job).value_or("");
-    return found;
-  }
-  return std::nullopt;
+  const RankTags found = rank_of(variables_in(environment));
+  return checked(found.rank, found.local_rank, found.world_size, found.job_id.value_or(""));
 }
 
 std::optional<RankIdentity> rank_of_bundle(const std::filesystem::path& bundle) {
@@ -47,7 +37,12 @@ std::optional<RankIdentity> rank_of_bundle(const std::filesystem::path& bundle) 
           checked(number_of(manifest, "rank"), number_of(manifest, "local_rank"),
                   number_of(manifest, "world_size"), text_of(manifest, "job_id").value_or("")))
     return found;
-  return rank_in(member(read_json(bundle / "environment.json"), "environment"));
+  return rank_in(environment_of(bundle));
+}
+
+std::string senseless_rank_of(const Source& source) {
+  if (source.bundle.empty()) return {};
+  return senseless_rank(variables_in(environment_of(source.bundle)));
 }
 
 std::optional<RankIdentity> rank_of(const Source& source) {

@@ -22,6 +22,10 @@ std::optional<RankIdentity> rank_of(const Source& source);
 // The same of a bundle whose recording cannot be read.
 std::optional<RankIdentity> rank_of_bundle(const std::filesystem::path& bundle);
 
+// Of a bundle that knows no rank, what its launcher's variables said of one all the same; empty:
+// nothing. See senseless_rank() (tools/telemetry/rank.h).
+std::string senseless_rank_of(const Source& source);
+
 // By variables of an environment.json's member `environment`.
 std::optional<RankIdentity> rank_in(const Json& environment);
 

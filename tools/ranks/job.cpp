@@ -8,6 +8,7 @@
 #include <set>
 
 #include "recorder/session/places.h"
+#include "tools/bundles/access.h"
 #include "tools/bundles/bundles.h"
 #include "tools/bundles/family.h"
 #include "tools/bundles/orphans.h"
@@ -59,7 +60,7 @@ bool is_recording(const fs::path& path) { return path.extension() == session::kF
 
 void add_named(const fs::path& path, bool itself, std::vector<Named>& found) {
   std::error_code error;
-  if (!fs::is_directory(path, error)) {
+  if (!fs::is_directory(path, error) || !may_read(path)) {
     found.push_back({path, itself});
   } else if (is_merged(path)) {
     if (!itself) return;  // its ranks are beside it
@@ -70,6 +71,7 @@ void add_named(const fs::path& path, bool itself, std::vector<Named>& found) {
     recover_orphans({fs::absolute(path).lexically_normal()});
     for (const fs::path& entry : entries_of(path))
       if (is_bundle(entry) || is_recording(entry)) add_named(entry, false, found);
+    for (const fs::path& closed : closed_bundles_in(path)) found.push_back({closed, false});
   }
 }
 
@@ -84,7 +86,7 @@ std::vector<Candidate> opened(const std::vector<Named>& named,
     } catch (const Error& error) {
       // Of a directory's other bundles nobody asked.
       const auto who = rank_of_bundle(one.path);
-      if (one.itself || who)
+      if (one.itself || who || !may_read(one.path))
         job.left_out.push_back(
             {who ? fmt::format("rank {} ({})", who->rank, one.path.filename().string())
                  : one.path.string(),
@@ -98,16 +100,27 @@ std::vector<Candidate> opened(const std::vector<Named>& named,
 void number_if_unknown(std::vector<Candidate>& candidates, Job& job) {
   const auto is_known = [](const Candidate& candidate) { return candidate.who.has_value(); };
   if (std::any_of(candidates.begin(), candidates.end(), is_known)) return;
-  std::erase_if(candidates, [](const Candidate& candidate) { return !candidate.named.itself; });
-  job.numbered = !candidates.empty();
-  const auto count = static_cast<std::uint32_t>(candidates.size());
-  for (std::uint32_t i = 0; i < count; ++i) candidates[i].who = RankIdentity{i, i, count, {}};
+  const auto count = static_cast<std::uint32_t>(
+      std::count_if(candidates.begin(), candidates.end(),
+                    [](const Candidate& candidate) { return candidate.named.itself; }));
+  std::uint32_t next = 0;
+  for (Candidate& candidate : candidates) {
+    if (!candidate.named.itself) continue;
+    candidate.who = RankIdentity{next, next, count, {}};
+    ++next;
+  }
+  job.numbered = count != 0;
 }
 
+// Nobody asked of those of a directory that never were of a rank.
 void drop_without_rank(std::vector<Candidate>& candidates, Job& job) {
   std::erase_if(candidates, [&](const Candidate& candidate) {
     if (candidate.who) return false;
-    if (candidate.named.itself)
+    const std::string said = senseless_rank_of(candidate.source);
+    if (!said.empty())
+      job.left_out.push_back(
+          {candidate.named.path.string(), fmt::format("that is no rank of a job: {}", said)});
+    else if (candidate.named.itself)
       job.left_out.push_back(
           {candidate.named.path.string(), "it does not say which rank it is of"});
     return true;

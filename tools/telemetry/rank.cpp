@@ -58,6 +58,20 @@ RankTags rank_of(const Variables& variables) {
   return found;
 }
 
+std::string senseless_rank(const Variables& variables) {
+  if (rank_of(variables).rank) return {};
+  const auto said = [&](std::string_view name) { return variables(name).value_or(""); };
+  for (const RankVariables& group : kRankVariables) {
+    if (said(group.rank).empty() || said(group.world_size).empty()) continue;
+    const std::string local_rank = said(group.local_rank);
+    return fmt::format("{}={}, {}, {}={}", group.rank, said(group.rank),
+                       local_rank.empty() ? fmt::format("no {}", group.local_rank)
+                                          : fmt::format("{}={}", group.local_rank, local_rank),
+                       group.world_size, said(group.world_size));
+  }
+  return {};
+}
+
 RankTags with_given(const RankTags& found, const RankTags& given) {
   RankTags both = found;
   if (given.job_id) both.job_id = given.job_id;

@@ -21,6 +21,10 @@ using Variables = std::function<std::optional<std::string>(std::string_view)>;
 // Of a group of variables that is incomplete, or makes no sense, the next is tried.
 RankTags rank_of(const Variables& variables);
 
+// Where that is none, the first group that names a rank and a world all the same: "RANK=7,
+// LOCAL_RANK=0, WORLD_SIZE=4". Empty: there is none.
+std::string senseless_rank(const Variables& variables);
+
 // As `given` says, and where it does not, as `found` does. Throws Error with bad_input where the
 // result contradicts itself.
 RankTags with_given(const RankTags& found, const RankTags& given);

@@ -260,6 +260,19 @@ TEST_CASE("cells are quoted where they must be, and read back") {
   CHECK(rows[1] == std::vector<std::string>{"x", "y"});
 }
 
+TEST_CASE("what names a rank and is none is told, and what names none is not") {
+  CHECK(senseless_rank(variables({{"RANK", "7"}, {"LOCAL_RANK", "0"}, {"WORLD_SIZE", "4"}})) ==
+        "RANK=7, LOCAL_RANK=0, WORLD_SIZE=4");
+  CHECK(senseless_rank(variables({{"RANK", "1"}, {"WORLD_SIZE", "4"}})) ==
+        "RANK=1, no LOCAL_RANK, WORLD_SIZE=4");
+  CHECK(senseless_rank(variables({{"RANK", "7"}})) == "");
+  CHECK(senseless_rank(variables({{"RANK", "7"},
+                                  {"WORLD_SIZE", "4"},
+                                  {"SLURM_PROCID", "1"},
+                                  {"SLURM_LOCALID", "0"},
+                                  {"SLURM_NTASKS", "2"}})) == "");
+}
+
 TEST_CASE("a rank is that of the first group of variables that is whole and makes sense") {
   const RankTags torch = rank_of(variables({{"RANK", "3"},
                                             {"LOCAL_RANK", "1"},
