@@ -1109,6 +1109,17 @@ def test_it_works_in_a_frame_of_a_notebook(show, template):
     inside.locator('#panel[data-shows="flame"]').wait_for()
 
 
+def test_a_job_whose_ranks_are_not_known(show):
+    """ranks.json of a merged bundle was damaged: the rest is shown."""
+    made = report_data.small()
+    made.json["job"] = {}
+    page = show(made)
+    assert page.locator("#ranks").count() == 0
+    for view in VIEWS:
+        change(page, view=view)
+        assert page.locator("#panel").inner_text().strip() != ""
+
+
 def test_the_largest_arrays_and_who_holds_them(show):
     page = show(report_data.small())
     card = page.locator("#objects")

@@ -28,14 +28,15 @@ std::string plain_name(const Place& place, const Places& places) {
   return fmt::format("{}+{:#x}", module.empty() ? "unknown code" : module, place.offset);
 }
 
-// The name of the thread group at the outer end of a stack.
+// The name of the thread group of a stack: its outermost frame, but for a job's rank.
 std::string_view group_of(const session::View& view, std::uint32_t node) {
-  session::Node read{};
-  while (node != 0 && view.read(session::TableId::nodes, node, read))
-    node = read.parent < node ? read.parent : 0;  // of a forged file it may be anything
-  const bool known = session::kind_of(read.frame) == session::FrameKind::special &&
-                     session::special_of(read.frame) == session::SpecialFrame::thread_group;
-  return known ? view.string(session::argument_of(read.frame)) : std::string_view{};
+  std::string_view name;
+  view.walk(node, [&](std::uint64_t frame) {
+    if (session::kind_of(frame) == session::FrameKind::special &&
+        session::special_of(frame) == session::SpecialFrame::thread_group)
+      name = view.string(session::argument_of(frame));
+  });
+  return name;
 }
 
 bool is_selected(const Recording& recording, const HolderFigures& holder,

@@ -25,6 +25,10 @@ report.unpack = (buffer) => {
   for (const name
            of ["advice", "devices", "processes", "modules", "notes", "limits", "marks", "refusals"])
     data[name] ??= [];
+  // ranks.json of a bundle may be damaged.
+  if (data.job)
+    data.job =
+        {ranks: [], missing: [], left_out: [], clock: {}, job_id: null, first: null, ...data.job};
   // Of a job the rows are its ranks'. Else those of this process are the recording's own, those of
   // others are of their bundles.
   if (data.job) data.processes = data.job.ranks;

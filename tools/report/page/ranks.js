@@ -29,7 +29,7 @@ const clockText = ({clock}) => {
 report.ranksCard = (data) => {
   const {element} = report;
   const {job} = data;
-  if (!job) return null;
+  if (!job || job.ranks.length === 0) return null;
   const head = ["rank", "process", "verdict", "live", "peak", "what became of it", ""];
   const rows = job.ranks.map(
       (row, place) =>
