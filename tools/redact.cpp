@@ -6,6 +6,7 @@
 #include "tools/commands.h"
 #include "tools/json.h"
 #include "tools/redact/bundle.h"
+#include "tools/redact/job.h"
 #include "tools/symbolize/cache_directory.h"
 #include "tools/text.h"
 
@@ -34,17 +35,13 @@ int redact_command(const Words& words) {
   if (!arguments.parse(words)) return code(Exit::shown);
 
   const Source source = open_source(bundle, CacheDirectory::of_user());
-  if (source.is_job())
-    throw Error{Exit::bad_input, "these are the bundles of a job's ranks, not one of a process",
-                "Redact each into one directory, and merge that: mkdir new, oomrec redact "
-                "BUNDLE -o new/N, oomrec merge new -o NAME."};
   std::filesystem::path to = directory;
   if (to.empty()) {
     const std::filesystem::path from =
         source.bundle.empty() ? source.recording->path().stem() : source.bundle.filename();
     to = from.string() + "-redacted";
   }
-  write_redacted(source, to);
+  source.is_job() ? write_redacted_job(source, to) : write_redacted(source, to);
   const std::string written = std::filesystem::absolute(to).lexically_normal().string();
   if (json)
     print_json({{"schema_version", 1}, {"bundle", written}});

@@ -10,6 +10,7 @@
 #include "tools/commands.h"
 #include "tools/output_file.h"
 #include "tools/redact/bundle.h"
+#include "tools/redact/job.h"
 #include "tools/redact/scratch_directory.h"
 #include "tools/report/data.h"
 #include "tools/report/output.h"
@@ -75,11 +76,10 @@ std::string page_of(const Source& source, const ReportOptions& options) {
 
 // Made of a redacted bundle, so that nothing can be on the page that is not in that.
 std::string redacted_page(const Source& source, const ReportOptions& options) {
-  refuse_job(source, "what is redacted");
   const ScratchDirectory scratch;
   const std::filesystem::path bundle =
       scratch.path() / (source.bundle.empty() ? "recording" : source.bundle.filename());
-  write_redacted(source, bundle);
+  source.is_job() ? write_redacted_job(source, bundle) : write_redacted(source, bundle);
   return page_of(open_source(bundle), options);
 }
 

@@ -7,6 +7,7 @@ import sys
 import time
 
 import pytest
+from report_page import Page
 from schemas import check
 
 MIB = 1 << 20
@@ -100,6 +101,41 @@ def test_every_reading_command_reads_the_merged_bundle_by_rank(oomrec, ranks, tm
     assert on_the_fly["holders"] == told["holders"]
 
 
+def test_the_page_tells_what_the_first_rank_made_of_it(oomrec, ranks, tmp_path):
+    bundle = next(bundle for bundle in ranks(2) if rank_of(bundle) == 1)
+    metadata = json.loads((bundle / "metadata.json").read_text())
+    said = {"type": "MemoryError", "module": "builtins", "message": "step 7", "traceback": "at 12"}
+    metadata.update({f"exception_{key}": value for key, value in said.items()})
+    metadata["custom_metadata"] = {"epoch": 3}
+    (bundle / "metadata.json").write_text(json.dumps(metadata))
+    oomrec("merge", tmp_path / "oom_dumps", "-o", tmp_path / "job")
+
+    for job in (tmp_path / "job", tmp_path / "oom_dumps"):
+        told = oomrec.json("show", job)
+        assert (told["exception"], told["custom_metadata"]) == (said, {"epoch": 3})
+
+
+def test_threads_of_a_group_are_exported_of_all_ranks(oomrec, ranks, tmp_path):
+    bundles = ranks(2)
+    oomrec("merge", tmp_path / "oom_dumps", "-o", tmp_path / "job")
+    page = Page(oomrec("report", "-o", "-", bundles[0]).stdout)
+    group = next(name for name in page.json["groups"] if name != "")
+    words = ("export", "--format", "csv", "--group", group)
+    rows = len(oomrec(*words, tmp_path / "job").stdout.splitlines())
+    parts = [len(oomrec(*words, bundle).stdout.splitlines()) for bundle in bundles]
+    assert min(parts) > 1 and rows - 1 >= sum(parts) - len(parts)
+
+
+def test_without_ranks_json_the_rest_is_shown(oomrec, ranks, tmp_path):
+    ranks(2)
+    oomrec("merge", tmp_path / "oom_dumps", "-o", tmp_path / "job")
+    (tmp_path / "job" / "ranks.json").write_text("{")
+    told = oomrec.json("show", tmp_path / "job")
+    assert "ranks.json is no JSON: which ranks there are is not known" in told["notes"]
+    assert told["holders"] and told["verdict"]["code"] == "request_too_large"
+    assert oomrec("report", "-o", "page.html", tmp_path / "job").exit_code == 0
+
+
 def test_merged_bundles_are_merged_again(oomrec, ranks, tmp_path):
     """Those of two hosts, say."""
     bundles = ranks(3)
@@ -155,23 +191,35 @@ def test_a_rank_that_makes_no_sense_is_left_out_in_words(
         assert "left out  " in oomrec("show", job).stdout
 
 
-def test_redacted_ranks_are_merged_as_the_refusal_says(oomrec, ranks, tmp_path):
-    """A job is redacted rank by rank."""
-    ranks(3)
-    oomrec("merge", tmp_path / "oom_dumps", "-o", tmp_path / "job")
-    refused = oomrec("redact", tmp_path / "job")
-    assert refused.exit_code == 2 and "oomrec merge new -o NAME" in refused.stderr
-    (tmp_path / "new").mkdir()
-    for rank in range(3):
-        redacted = oomrec("redact", tmp_path / "job" / "ranks" / str(rank), "-o", f"new/{rank}")
+def test_a_job_is_redacted_rank_by_rank(oomrec, ranks, tmp_path):
+    ranks(3, TORCHELASTIC_RUN_ID="secret project")
+    mark = ("--align", "mark=step 0")
+    oomrec("merge", *mark, tmp_path / "oom_dumps", "-o", tmp_path / "job")
+    for number, source in enumerate((tmp_path / "job", tmp_path / "oom_dumps")):
+        new = tmp_path / f"given-away-{number}"
+
+        redacted = oomrec("redact", source, "-o", new)
+
         assert redacted.exit_code == 0, str(redacted)
-
-    merged = oomrec("merge", "new", "-o", "given-away")
-
-    assert merged.exit_code == 0, str(merged)
-    told = oomrec.json("show", "given-away")
-    assert [row["rank"] for row in told["job"]["ranks"]] == [0, 1, 2]
-    assert told["job"]["first"]["rank"] == 1 and told["job"]["ranks"][0]["host"] is None
+        words = [b"secret project", b"step 0", b"healthy", str(tmp_path).encode()]
+        files = [file for file in new.rglob("*") if file.is_file()]
+        assert len(files) > 20
+        for file in files:
+            assert not [word for word in words if word in file.read_bytes()], file
+        listed = json.loads((new / "manifest.json").read_text())["files"]
+        assert set(listed) == {entry.name for entry in new.iterdir()}
+        told, whole = oomrec.json("show", new), oomrec.json("show", source)
+        check("show", told)
+        assert told["verdict"]["code"] == whole["verdict"]["code"]
+        assert told["job"]["first"]["rank"] == 1
+        for key in ("rank", "live_bytes", "peak_bytes", "start_timestamp", "verdict"):
+            assert [row[key] for row in told["job"]["ranks"]] == [
+                row[key] for row in whole["job"]["ranks"]
+            ], key
+        clock = whole["job"]["clock"]["aligned_by"]
+        assert told["job"]["clock"]["aligned_by"] == clock == ("mark", "wall_clock")[number]
+    page = Page(oomrec("report", "--redact", "-o", "-", tmp_path / "job").stdout)
+    assert page.json["meta"]["redacted"] and len(page.json["job"]["ranks"]) == 3
 
 
 def shift_clock(bundle, seconds: float) -> None:

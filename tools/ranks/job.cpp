@@ -247,22 +247,6 @@ void align(Job& job, const std::string& mark) {
     job.ranks[i].shift_ns = static_cast<std::int64_t>(times.front() - times[i]);
 }
 
-void find_first(Job& job) {
-  const auto order = [](const JobRank& rank) {
-    return std::pair{rank.trouble->kind, rank.trouble_ns()};
-  };
-  for (std::size_t i = 0; i < job.ranks.size(); ++i) {
-    const JobRank& rank = job.ranks[i];
-    if (rank.trouble && (!job.first || order(rank) < order(job.ranks[*job.first]))) job.first = i;
-  }
-  if (!job.first || job.ranks[*job.first].trouble->kind == TroubleKind::grew) return;
-  const JobRank& first = job.ranks[*job.first];
-  for (JobRank& rank : job.ranks)
-    if (&rank != &first && (was_terminated(rank.source.outcome()) ||
-                            rank.source.verdict().code == VerdictCode::killed_externally))
-      rank.ended_after = first.who.rank;
-}
-
 }  // namespace
 
 std::string host_of(const Recording& recording) {
@@ -282,6 +266,22 @@ std::size_t Job::hosts() const {
   std::set<std::string> hosts;
   for (const JobRank& rank : ranks) hosts.insert(host_of(*rank.source.recording));
   return hosts.size();
+}
+
+void find_first(Job& job) {
+  const auto order = [](const JobRank& rank) {
+    return std::pair{rank.trouble->kind, rank.trouble_ns()};
+  };
+  for (std::size_t i = 0; i < job.ranks.size(); ++i) {
+    const JobRank& rank = job.ranks[i];
+    if (rank.trouble && (!job.first || order(rank) < order(job.ranks[*job.first]))) job.first = i;
+  }
+  if (!job.first || job.ranks[*job.first].trouble->kind == TroubleKind::grew) return;
+  const JobRank& first = job.ranks[*job.first];
+  for (JobRank& rank : job.ranks)
+    if (&rank != &first && (was_terminated(rank.source.outcome()) ||
+                            rank.source.verdict().code == VerdictCode::killed_externally))
+      rank.ended_after = first.who.rank;
 }
 
 Job job_of(const std::vector<std::string>& named, const std::string& mark,

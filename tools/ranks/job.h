@@ -55,6 +55,9 @@ struct Job {
 Job job_of(const std::vector<std::string>& named, const std::string& mark,
            const std::shared_ptr<const CacheDirectory>& cache);
 
+// Of ranks whose trouble is known: the first in it, and who was ended for it.
+void find_first(Job& job);
+
 // Whether the directory is no bundle itself and holds one of a rank: what is read as a job without
 // being merged.
 bool holds_ranks(const std::filesystem::path& directory);

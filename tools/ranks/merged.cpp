@@ -61,6 +61,10 @@ Json metadata_of(const Job& job, std::uint32_t failure) {
       {"context", text_or_null(rank.source.reason())},
       {"failure", failure != 0 ? Json(failure) : Json(nullptr)},
   };
+  // What the program made of it, beside the request that it tells.
+  for (const char* key : {"exception_type", "exception_module", "exception_message",
+                          "exception_traceback", "custom_metadata"})
+    metadata[key] = member(rank.source.metadata, key);
   metadata["request"] = failure != 0 ? Json{{"repeats", rank.source.repeats()}} : Json(nullptr);
   return metadata;
 }
@@ -138,7 +142,7 @@ std::string within_bundle(const JobRank& rank) {
   return fmt::format("{}/{}", kRanksName, rank.who.rank);
 }
 
-void write_into(const Job& job, const fs::path& to) {
+void write_into(const Job& job, const fs::path& to, const std::map<std::string, Json>& more) {
   make_directory(to / kRanksName);
   for (const JobRank& rank : job.ranks) copy_rank(rank, to / kRanksName);
   const CombinedRecording combined = combined_recording(job);
@@ -148,7 +152,12 @@ void write_into(const Job& job, const fs::path& to) {
   put_json(to / "symbols.json", symbols_of(job));
   put_json(to / "metadata.json", metadata_of(job, combined.failure));
   put_json(to / kJobName, job_json(job, within_bundle));
-  put_json(to / "manifest.json", manifest_of(job, to));
+  Json manifest = manifest_of(job, to);
+  for (const auto& [name, json] : more) {
+    put_json(to / name, json);
+    manifest["files"].push_back(name);
+  }
+  put_json(to / "manifest.json", manifest);
 }
 
 const Json& rows_of(const Source& merged) { return member(merged.ranks, "ranks"); }
@@ -165,10 +174,10 @@ bool is_merged(const fs::path& bundle) {
   return member(manifest, "merged") == Json(true);
 }
 
-void write_merged(const Job& job, const fs::path& to) {
+void write_merged(const Job& job, const fs::path& to, const std::map<std::string, Json>& more) {
   make_directory(to);
   try {
-    write_into(job, to);
+    write_into(job, to, more);
   } catch (...) {
     std::error_code ignored;
     fs::remove_all(to, ignored);
@@ -220,11 +229,13 @@ void for_each_rank(const Source& merged,
                    const std::function<void(const Json&, const Source&)>& visit) {
   if (!rows_of(merged).is_array()) return;
   for (const Json& row : rows_of(merged)) {
+    Source own;
     try {
-      visit(row, open_source(bundle_in(row, merged), merged.cache));
+      own = open_source(bundle_in(row, merged), merged.cache);
     } catch (const Error&) {
       continue;  // removed since, or damaged
     }
+    visit(row, own);
   }
 }
 

@@ -11,6 +11,8 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <map>
+#include <string>
 
 #include "recorder/bundle/verdict.h"
 #include "tools/bundles/source.h"
@@ -24,9 +26,10 @@ inline constexpr const char* kJobName = "ranks.json";
 // Whether the directory is a merged bundle.
 bool is_merged(const std::filesystem::path& bundle);
 
-// Makes the directory `to`, which must not be there yet. Throws Error, also where a rank's bundle
-// cannot be copied; then nothing is left of it.
-void write_merged(const Job& job, const std::filesystem::path& to);
+// Makes the directory `to`, which must not be there yet. `more`: files of its own, by name. Throws
+// Error, also where a rank's bundle cannot be copied; then nothing is left of it.
+void write_merged(const Job& job, const std::filesystem::path& to,
+                  const std::map<std::string, Json>& more = {});
 
 // A job as a source of the reading commands, without a bundle of its own. `directory`: where it was
 // found.

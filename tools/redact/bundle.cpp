@@ -34,18 +34,6 @@ Json metadata_of(const Source& source) {
           {"failure", failure != 0 ? Json(failure) : Json(nullptr)}};
 }
 
-Json note_json() {
-  return {{"schema_version", 1},
-          {"left_out",
-           {"host", "user", "argv", "cwd", "environment variables", "cgroup", "source lines",
-            "the user's own words: reason, metadata, labels, marks", "other programs",
-            "ids of devices and of the boot"}},
-          {"shortened", {"paths"}},
-          {"kept",
-           {"names of functions, files, libraries, threads and the program", "sizes", "times",
-            "pids"}}};
-}
-
 class Writer {
  public:
   Writer(const Source& source, fs::path to)
@@ -54,7 +42,7 @@ class Writer {
   void write() {
     put(kRecordingName, redacted_recording(*source_.recording, words_, death()));
     put_json("symbols.json", all_symbols(*source_.recording, *source_.places, words_));
-    put_json(kRedactedName, note_json());
+    put_json(kRedactedName, redacted_note());
     for (const char* name : kFiles) put_file(name);
   }
 
@@ -97,6 +85,18 @@ class Writer {
 };
 
 }  // namespace
+
+Json redacted_note() {
+  return {{"schema_version", 1},
+          {"left_out",
+           {"host", "user", "argv", "cwd", "environment variables", "cgroup", "source lines",
+            "the user's own words: reason, metadata, labels, marks", "other programs",
+            "ids of devices and of the boot"}},
+          {"shortened", {"paths"}},
+          {"kept",
+           {"names of functions, files, libraries, threads and the program", "sizes", "times",
+            "pids"}}};
+}
 
 bool is_redacted(const Source& source) {
   std::error_code ignored;

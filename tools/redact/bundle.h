@@ -11,6 +11,8 @@ namespace oomrec::tools {
 // Of a bundle that was made so: what is in it, and what is not.
 inline constexpr const char* kRedactedName = "redacted.json";
 
+Json redacted_note();  // what is in that file
+
 bool is_redacted(const Source& source);
 
 // Makes the directory `to`, which must not be there yet. Throws Error; then nothing is left of it.
