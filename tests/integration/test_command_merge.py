@@ -136,6 +136,19 @@ def test_without_ranks_json_the_rest_is_shown(oomrec, ranks, tmp_path):
     assert oomrec("report", "-o", "page.html", tmp_path / "job").exit_code == 0
 
 
+def test_what_a_bundle_points_at_is_not_copied(oomrec, ranks, tmp_path):
+    bundles = ranks(2)
+    (tmp_path / "secret").write_text("of whoever merges")
+    (bundles[0] / "notes.txt").symlink_to(tmp_path / "secret")
+    (tmp_path / "link").symlink_to(bundles[0])  # what was named may be a link
+
+    merged = oomrec("merge", tmp_path / "link", bundles[1], "-o", tmp_path / "job")
+
+    assert merged.exit_code == 0, str(merged)
+    copied = {path.name for path in (tmp_path / "job" / "ranks" / "0").iterdir()}
+    assert copied == {path.name for path in bundles[0].iterdir()} - {"notes.txt"}
+
+
 def test_merged_bundles_are_merged_again(oomrec, ranks, tmp_path):
     """Those of two hosts, say."""
     bundles = ranks(3)

@@ -128,8 +128,10 @@ void copy_rank(const JobRank& rank, const fs::path& ranks) {
     fs::rename(bundle_made_of(rank, scratch), to);
     fs::remove_all(scratch);
   } else {
+    // Nobody's bundle makes us copy what it only points at.
+    constexpr auto kHow = fs::copy_options::recursive | fs::copy_options::skip_symlinks;
     std::error_code error;
-    fs::copy(rank.source.bundle, to, fs::copy_options::recursive, error);
+    fs::copy(fs::weakly_canonical(rank.source.bundle), to, kHow, error);
     if (error)
       throw Error{Exit::bad_input,
                   fmt::format("the bundle {} cannot be copied: {}",
