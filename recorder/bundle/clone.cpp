@@ -8,8 +8,8 @@
 
 namespace oomrec::bundle {
 
-long clone_onto(void* stack_top, unsigned long flags, const void* word, void (*run)(void*) noexcept,
-                void* argument) noexcept {
+long clone_onto(void* stack_top, unsigned long flags, const void* pid, const void* word,
+                void (*run)(void*) noexcept, void* argument) noexcept {
   if (system::is_sandboxed()) return -EPERM;
   long result = SYS_clone;
   register const void* child_word asm("r10") = word;
@@ -30,7 +30,7 @@ long clone_onto(void* stack_top, unsigned long flags, const void* word, void (*r
       "hlt\n"
       "1:"
       : "+a"(result)
-      : "D"(flags), "S"(stack_top), "d"(0L), "r"(child_word),
+      : "D"(flags), "S"(stack_top), "d"(pid), "r"(child_word),
         "r"(tls), [argument] "r"(kept_argument), [run] "b"(run), [exit] "i"(SYS_exit)
       : "rcx", "r11", "memory", "cc");
   return result;

@@ -3,9 +3,10 @@
 
 namespace oomrec::bundle {
 
-// clone(2) with these flags; the new process calls run(argument) and exits with 0. `word`: what
-// CLONE_CHILD_SETTID and CLONE_CHILD_CLEARTID speak of. Its pid, or minus an errno.
-long clone_onto(void* stack_top, unsigned long flags, const void* word, void (*run)(void*) noexcept,
-                void* argument) noexcept;
+// clone(2) with these flags; the new process calls run(argument) and exits with 0. `pid`: what
+// CLONE_PARENT_SETTID speaks of; `word`: what CLONE_CHILD_SETTID and CLONE_CHILD_CLEARTID do. Its
+// pid, or minus an errno.
+long clone_onto(void* stack_top, unsigned long flags, const void* pid, const void* word,
+                void (*run)(void*) noexcept, void* argument) noexcept;
 
 }  // namespace oomrec::bundle

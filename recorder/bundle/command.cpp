@@ -74,7 +74,7 @@ void run_command(CommandSpace& space, unsigned seconds) noexcept {
   const std::uint64_t deadline = sys::monotonic_ns() + seconds * kSecond;
   // We stand still until its exec.
   const long child = clone_onto(space.stack + sizeof space.stack, CLONE_VM | CLONE_VFORK | SIGCHLD,
-                                nullptr, become_shell, &space);
+                                nullptr, nullptr, become_shell, &space);
   if (child < 0) return;
   const timespec pause{0, 5'000'000};
   while (sys::call(SYS_wait4, child, 0, WNOHANG) == 0 && sys::monotonic_ns() < deadline)
