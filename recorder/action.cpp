@@ -3,12 +3,12 @@
 #include <signal.h>
 
 #include "recorder/bundle/bundle.h"
-#include "recorder/failures.h"
 #include "recorder/recorder.h"
 #include "recorder/state.h"
 #include "recorder/system/files.h"
 #include "recorder/system/signal_action.h"
 #include "recorder/system/syscalls.h"
+#include "recorder/telling.h"
 
 namespace oomrec::recorder {
 namespace {

@@ -32,6 +32,7 @@
 #include "recorder/system/memory.h"
 #include "recorder/system/syscalls.h"
 #include "recorder/system/text.h"
+#include "recorder/telling.h"
 #include "recorder/tick.h"
 
 namespace oomrec::recorder {

@@ -4,10 +4,10 @@
 #include "recorder/checkpoints.h"
 #include "recorder/counters.h"
 #include "recorder/device/devices.h"
-#include "recorder/failures.h"
 #include "recorder/near_limit.h"
 #include "recorder/stack/stack.h"
 #include "recorder/system/files.h"
+#include "recorder/telling.h"
 #include "recorder/time_line.h"
 
 namespace oomrec::recorder {

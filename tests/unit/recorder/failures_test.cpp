@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "recorder/failures.h"
+#include "recorder/telling.h"
 #include "tests/unit/recorder/running.h"
 
 using namespace oomrec;

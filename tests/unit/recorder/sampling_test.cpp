@@ -7,7 +7,7 @@
 #include <set>
 #include <vector>
 
-#include "recorder/failures.h"
+#include "recorder/telling.h"
 #include "recorder/time_line.h"
 
 using namespace oomrec::recorder;

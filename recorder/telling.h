@@ -1,0 +1,105 @@
+// The bundles of this process: when one may be written, one at a time, and what became of the
+// process after the last.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+#include "recorder/bundle/bundle.h"
+#include "recorder/hook_scope.h"
+#include "recorder/recorder.h"
+#include "recorder/refusal.h"
+
+namespace oomrec::recorder {
+
+// When a bundle may be written: one at a time, the first three at once, then none before fifty
+// times the last one's writing time has passed (so that writing costs less than 2 %), and never
+// more than twenty a process, of which the last is kept for its end. Times in ns, of any clock.
+//
+// Only the thread that writes a bundle says that it ended; others may ask at that moment, and are
+// answered as before it or as after it.
+class BundleRate {
+ public:
+  static constexpr std::uint32_t kAtOnce = 3;
+  static constexpr std::uint32_t kMost = 20;
+  static constexpr std::uint64_t kPauseFactor = 50;
+
+  bool due(std::uint64_t now_ns) const noexcept {
+    const std::uint32_t written = written_.load(std::memory_order_relaxed);
+    if (written + 1 >= kMost) return false;
+    return written < kAtOnce || now_ns >= due_ns_.load(std::memory_order_relaxed);
+  }
+  bool due_at_the_end() const noexcept { return written_.load(std::memory_order_relaxed) < kMost; }
+
+  void ended(std::uint64_t began_ns, std::uint64_t now_ns) noexcept {
+    due_ns_.store(now_ns + kPauseFactor * (now_ns - began_ns), std::memory_order_relaxed);
+    ended_ns_.store(now_ns, std::memory_order_relaxed);
+    written_.fetch_add(1, std::memory_order_relaxed);
+  }
+  std::uint64_t ended_ns() const noexcept { return ended_ns_.load(std::memory_order_relaxed); }
+
+  void forget() noexcept {
+    written_.store(0, std::memory_order_relaxed);
+    ended_ns_.store(0, std::memory_order_relaxed);
+    due_ns_.store(0, std::memory_order_relaxed);
+  }
+
+ private:
+  std::atomic<std::uint32_t> written_{0};
+  std::atomic<std::uint64_t> ended_ns_{0};
+  std::atomic<std::uint64_t> due_ns_{0};  // from the fourth bundle on
+};
+
+bool bundle_is_due(std::uint64_t now_ns) noexcept;
+
+struct Telling {
+  bool at_the_end = false;  // whoever asks has no later chance: what the rate keeps for it, too
+  bool told = false;        // an earlier try has reported it
+  std::uint64_t deadline_ns = 0;  // until which another thread's bundle, under way, is waited for
+};
+inline constexpr Telling kWhenDue{};
+inline constexpr Telling kAtTheEnd{.at_the_end = true};
+
+// For whoever waits for a bundle: the time that it may take, from now on.
+std::uint64_t writing_deadline_ns() noexcept;
+
+// Writes the bundle of cause.failure (0: of none), under the label that its stack or this thread is
+// under. Its number; 0: not written, for it was not due, or another is being written.
+Told write_bundle(InHook, bundle::Cause, const Telling&) noexcept;
+
+// The cause of the refusal in entry `entry`.
+bundle::Cause cause_of(std::uint32_t entry, const Refusal&) noexcept;
+
+// Number of the bundle that tells the refusal; 0: there is none.
+std::uint32_t bundle_of(const Refusal&) noexcept;
+
+// The refusal could not be told; but it was reported.
+bool is_reported(const Refusal&) noexcept;
+
+// The last bundle tells it.
+bool is_told_last(const Refusal&) noexcept;
+
+// A repeat of what the last bundle tells, but the program had lived on in between.
+bool is_old_news(const Refusal&) noexcept;
+
+// What became of the process after its last bundle, written there once. On the tick, when it has
+// lived on for ten seconds; returns at once.
+void note_recovery(InHook, std::uint64_t now_ns) noexcept;
+// When it ends with `status`: it died of its last refusal, or got over it. Returns within the
+// bundle's time bound.
+void complete_outcome_at_end(InHook, int status) noexcept;
+// The same in other words: by a signal.
+void complete_outcome(InHook, OutcomeKind, std::int32_t value) noexcept;
+
+// The last bundle's refusal did no harm. Where that cannot be written at once, because the bundle
+// itself is still on its way, it is on the tick or at the end.
+void recover(InHook) noexcept;
+
+// The last bundle tells of this refusal, and of the crash in the session's header that followed
+// when this returns true.
+bool complete_by_crash(InHook, const Refusal&, const Telling&) noexcept;
+
+// After a fork.
+void forget_told(InHook) noexcept;
+
+}  // namespace oomrec::recorder
