@@ -141,6 +141,12 @@ Nearness nearest_now(InHook hook) noexcept {
   return nearest(true);
 }
 
+Nearness nearest_as_known(InHook) noexcept {
+  Health& health = g_session.header().health;
+  health.live_bytes.store(at_least_zero(live_bytes(nullptr)), std::memory_order_relaxed);
+  return nearest(true);
+}
+
 void forget_limits(InHook) noexcept {
   g_near.looking.store(false, std::memory_order_relaxed);
   g_near.looks = 0;

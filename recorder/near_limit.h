@@ -28,6 +28,8 @@ void watch_growth(InHook) noexcept;
 
 // The host's limit that is nearest, by figures as they are now: some ten microseconds.
 limit::Nearness nearest_now(InHook) noexcept;
+// The same with what is live now, and all else as it was seen last: nanoseconds.
+limit::Nearness nearest_as_known(InHook) noexcept;
 
 // After a fork.
 void forget_limits(InHook) noexcept;

@@ -21,7 +21,7 @@ constexpr std::uint32_t kMostMarks = 8;
 constexpr unsigned kRearmPercent = 5;
 constexpr std::uint32_t kMostDevices = 63;  // of more, the rest is not watched
 constexpr std::int64_t kFar = std::numeric_limits<std::int64_t>::max();
-constexpr std::uint64_t kSliceMs = 100;  // where no hook may wake
+constexpr std::uint64_t kSliceMs = 100;  // where no hook can wake, or may
 
 struct Mark {
   std::uint32_t percent;
@@ -139,12 +139,13 @@ std::uint32_t wait_for_news(std::uint32_t seen, std::uint32_t timeout_ms) noexce
     const std::uint64_t now = system::monotonic_ns();
     return now < deadline ? deadline - now : 0;
   };
-  if (phase() != Phase::active) {
-    const std::uint64_t pause = left();
-    const timespec time{static_cast<time_t>(pause / 1'000'000'000),
-                        static_cast<long>(pause % 1'000'000'000)};
-    if (seen == 0 && pause != 0) system::call(SYS_nanosleep, &time, nullptr);
-    return 0;
+  // There is no word yet: a fork's child gets one later, and so does a program that calls
+  // oomrec_start().
+  while (phase() != Phase::active) {
+    const std::uint64_t pause = std::min(left(), kSliceMs * 1'000'000);
+    if (seen != 0 || pause == 0) return 0;
+    const timespec time{0, static_cast<long>(pause)};
+    if (system::call_anyway(SYS_nanosleep, &time, nullptr) == -EINTR) return 0;
   }
   std::atomic<std::uint32_t>& word = g_session.header().news;
   g_news.waiters.fetch_add(1, std::memory_order_seq_cst);
@@ -169,9 +170,8 @@ void check_news(InHook hook, std::int64_t grown_bytes) noexcept {
     return;
   const std::int64_t live = live_bytes(nullptr);
   if (grown ? live < mark : live >= mark) return;
-  const limit::Nearness near{LimitKind::soft, static_cast<std::uint64_t>(live), 0,
-                             g_state.limit.bytes()};
-  tell_nearness(hook, near);
+  // Not of the soft limit alone: another may be as near as before.
+  tell_nearness(hook, nearest_as_known(hook));
 }
 
 void tell_nearness(InHook hook, const limit::Nearness& nearest) noexcept {
