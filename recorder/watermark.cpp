@@ -20,15 +20,16 @@ std::int64_t own_bytes(const ThreadState& thread) noexcept {
   return live;
 }
 
+// Under the lock.
 void raise(std::atomic<std::int64_t>& top, std::int64_t to) noexcept {
-  std::int64_t now = top.load(kRelaxed);
-  while (to > now && !top.compare_exchange_weak(now, to, kRelaxed)) {
-  }
+  if (to > top.load(kRelaxed)) top.store(to, kRelaxed);
 }
 
 }  // namespace
 
 void raise_watermark(const ThreadState& thread) noexcept {
+  const system::SpinGuard guard(g_watermark.lock);
+  if (!guard) return;
   raise(g_watermark.top, live_bytes(&thread));
   if (g_watermark.thread.load(kRelaxed) == &thread) raise(g_watermark.own_top, own_bytes(thread));
 }
@@ -36,8 +37,9 @@ void raise_watermark(const ThreadState& thread) noexcept {
 void set_watermark(InHook hook) noexcept {
   const ThreadState* thread = current_thread(hook);
   if (thread == nullptr) return;
+  const system::SpinGuard guard(g_watermark.lock);
+  if (!guard) return;
   const std::int64_t live = live_bytes(thread), own = own_bytes(*thread);
-  g_watermark.is_set.store(false, kRelaxed);
   g_watermark.base.store(live, kRelaxed);
   g_watermark.top.store(live, kRelaxed);
   g_watermark.own_base.store(own, kRelaxed);
@@ -55,6 +57,12 @@ std::uint64_t watermark(InHook hook, bool own_thread) noexcept {
       own_thread ? g_watermark.own_top.load(kRelaxed) - g_watermark.own_base.load(kRelaxed)
                  : g_watermark.top.load(kRelaxed) - g_watermark.base.load(kRelaxed);
   return static_cast<std::uint64_t>(std::max<std::int64_t>(above, 0));
+}
+
+void forget_watermark(InHook) noexcept {
+  g_watermark.lock.unlock();
+  g_watermark.is_set.store(false, kRelaxed);
+  g_watermark.thread.store(nullptr, kRelaxed);
 }
 
 }  // namespace oomrec::recorder

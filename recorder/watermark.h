@@ -9,11 +9,14 @@
 #include <cstdint>
 
 #include "recorder/hook_scope.h"
+#include "recorder/system/spin_lock.h"
 #include "recorder/threads.h"
 
 namespace oomrec::recorder {
 
 struct Watermark {
+  // A thread that is about to raise the top has not seen what the next mark begins with.
+  system::SpinLock lock;
   std::atomic<bool> is_set{false};
   std::atomic<std::int64_t> base{0}, top{0};
   std::atomic<const ThreadState*> thread{nullptr};  // that set it
@@ -27,6 +30,9 @@ void set_watermark(InHook) noexcept;
 std::uint64_t watermark(InHook, bool own_thread) noexcept;
 
 void raise_watermark(const ThreadState&) noexcept;
+
+// After a fork.
+void forget_watermark(InHook) noexcept;
 
 // After a thread has published its share.
 inline void note_watermark(const ThreadState& thread) noexcept {
