@@ -171,4 +171,9 @@ std::size_t stack_text(InHook hook, std::uint32_t node, std::span<char> text) no
   return all.view().size();
 }
 
+void forget_names(InHook) noexcept {
+  g_names.lock.unlock();
+  g_names.start = 0;
+}
+
 }  // namespace oomrec::recorder

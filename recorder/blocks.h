@@ -26,4 +26,7 @@ FoundBlock find_block(InHook, std::uint64_t address) noexcept;
 // which is NUL-terminated. A name costs a pass over its module's exported symbols.
 std::size_t stack_text(InHook, std::uint32_t node, std::span<char> text) noexcept;
 
+// In the child of a fork: another thread of the parent may have been in stack_text().
+void forget_names(InHook) noexcept;
+
 }  // namespace oomrec::recorder

@@ -9,6 +9,7 @@
 #include "recorder/session/writer.h"
 #include "recorder/stack/stack.h"
 #include "recorder/state.h"
+#include "recorder/system/files.h"
 #include "recorder/threads.h"
 
 namespace oomrec::recorder {
@@ -31,7 +32,8 @@ struct Labels {
 };
 constinit Labels g_labels;
 
-// Of a fork's child, which has no session yet.
+// Of a fork's child, which has no session yet: of its first thread, which alone reads and writes
+// them.
 struct Waiting {
   std::uint32_t depth = 0;
   std::uint32_t bytes[kMaxContexts] = {};
@@ -44,6 +46,10 @@ struct Waiting {
   }
 };
 constinit Waiting g_waiting;
+
+bool waits_here() noexcept {
+  return phase() == Phase::waiting && system::thread_id() == g_state.pid;
+}
 
 // The root of this thread's stacks while it has labels; else 0. Outlives a fork, which wipes
 // ThreadState.
@@ -151,14 +157,14 @@ void push_context(InHook hook, std::string_view text) noexcept {
   text = cut(text);
   ThreadState* const thread = current_thread(hook);
   if (thread != nullptr) return push(hook, *thread, text);
-  if (phase() == Phase::waiting) g_waiting.push(text);
+  if (waits_here()) g_waiting.push(text);
 }
 
 void pop_context(InHook hook) noexcept {
   if (phase() == Phase::off) return;
   ThreadState* const thread = current_thread(hook);
   if (thread == nullptr) {
-    if (phase() == Phase::waiting && g_waiting.depth != 0) --g_waiting.depth;
+    if (waits_here() && g_waiting.depth != 0) --g_waiting.depth;
     return;
   }
   if (thread->context_depth == 0 || --thread->context_depth >= kMaxContexts) return;

@@ -10,6 +10,7 @@
 #include <string_view>
 
 #include "recorder/action.h"
+#include "recorder/blocks.h"
 #include "recorder/bundle/bundle.h"
 #include "recorder/bundle/expand.h"
 #include "recorder/counters.h"
@@ -34,6 +35,7 @@
 #include "recorder/system/text.h"
 #include "recorder/telling.h"
 #include "recorder/tick.h"
+#include "recorder/watermark.h"
 
 namespace oomrec::recorder {
 
@@ -285,6 +287,8 @@ void on_fork_child(InHook hook) noexcept {
     forget_action(hook);
     forget_ticks(hook);
     forget_news(hook);
+    forget_watermark(hook);
+    forget_names(hook);
     g_state.holders.forget(hook);
     g_state.blocks.forget(hook);
     forget_devices(hook);

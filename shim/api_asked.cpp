@@ -37,14 +37,28 @@ std::string_view text_of(const char* text, std::size_t most) noexcept {
   return {text, strnlen(text, most + 1)};
 }
 
-// Takes as much of `full` as the caller's struct, which says its size, has room for.
+// The caller's struct, which says how long it is: what lies beyond is not written.
+class Room {
+ public:
+  template <class Struct>
+  explicit Room(Struct* to) noexcept
+      : to_(reinterpret_cast<char*>(to)), bytes_(std::min<std::size_t>(to->size, sizeof *to)) {}
+
+  // What lies at `offset` of the struct.
+  void put(std::size_t offset, const void* from, std::size_t bytes) const noexcept {
+    if (offset < bytes_) std::memcpy(to_ + offset, from, std::min(bytes, bytes_ - offset));
+  }
+
+ private:
+  char* to_;
+  std::size_t bytes_;
+};
+
+// All of it but its size.
 template <class Struct>
 void hand_out(Struct* to, const Struct& full) noexcept {
-  const std::size_t bytes = std::min<std::size_t>(to->size, sizeof(Struct));
-  const std::size_t size = sizeof(to->size);
-  if (bytes > size)
-    std::memcpy(reinterpret_cast<char*>(to) + size, reinterpret_cast<const char*>(&full) + size,
-                bytes - size);
+  constexpr std::size_t kSize = sizeof full.size;
+  Room{to}.put(kSize, reinterpret_cast<const char*>(&full) + kSize, sizeof full - kSize);
 }
 
 std::string_view kind_of(const oomrec::session::Device& device) noexcept {
@@ -66,7 +80,8 @@ void write_uuid(const oomrec::session::Device& device, char (&to)[48]) noexcept 
   to[known ? used : 0] = '\0';
 }
 
-void describe(const oomrec::session::Device& device, oomrec_device_usage& out) noexcept {
+oomrec_device_usage device_usage(const oomrec::session::Device& device) noexcept {
+  oomrec_device_usage out{};
   copy_name(out.kind, kind_of(device));
   out.ordinal = device.ordinal;
   write_uuid(device, out.uuid);
@@ -76,41 +91,56 @@ void describe(const oomrec::session::Device& device, oomrec_device_usage& out) n
   out.free_bytes = out.total_bytes > out.used_bytes ? out.total_bytes - out.used_bytes : 0;
   out.counted_bytes = device.counted_bytes();
   out.limit_bytes = device.limit_bytes;
+  return out;
 }
 
-// Too large for a hook's stack, and one question at a time is enough.
-constinit oomrec::system::SpinLock g_usage_lock;
-constinit oomrec_usage_info g_usage;
+oomrec_space_usage space_usage(const recorder::SpaceUsage& from) noexcept {
+  oomrec_space_usage to{};
+  copy_name(to.name, name_of(from.space));
+  to.live_bytes = from.live_bytes;
+  to.peak_bytes = from.peak_bytes;
+  to.allocated_bytes = from.allocated_bytes;
+  to.live_count = from.live_count;
+  return to;
+}
 
-bool fill_usage(InHook hook, oomrec_usage_info& out) noexcept {
-  out = {};
-  recorder::Usage usage;
-  if (!recorder::read_usage(hook, usage)) return false;
-  out.live_bytes = usage.live_bytes;
-  out.peak_bytes = usage.peak_bytes;
-  out.rss_bytes = usage.rss_bytes;
-  if (usage.limit.limit_bytes != 0) {
-    out.limit_bytes = usage.limit.limit_bytes;
-    out.used_of_limit_bytes = usage.limit.sum_bytes();
-    out.headroom_bytes = out.limit_bytes - std::min(out.limit_bytes, out.used_of_limit_bytes);
-    copy_name(out.limit_kind, name_of(usage.limit.kind));
-  }
-  out.space_count = usage.spaces;
-  for (std::uint32_t at = 0; at < usage.spaces; ++at) {
-    const recorder::SpaceUsage& from = usage.space[at];
-    oomrec_space_usage& to = out.spaces[at];
-    copy_name(to.name, name_of(from.space));
-    to.live_bytes = from.live_bytes;
-    to.peak_bytes = from.peak_bytes;
-    to.allocated_bytes = from.allocated_bytes;
-    to.live_count = from.live_count;
-  }
+// Part by part: the whole is too large for a hook's stack, and a lock would outlive a fork.
+bool hand_out_usage(InHook hook, oomrec_usage_info* usage) noexcept {
+  using Info = oomrec_usage_info;
+  constexpr std::uint32_t kSpaces = sizeof(Info::spaces) / sizeof(oomrec_space_usage);
+  constexpr std::uint32_t kDevices = sizeof(Info::devices) / sizeof(oomrec_device_usage);
+  static_assert(oomrec::kSpaceCount <= kSpaces);
+  recorder::Usage seen;
+  if (!recorder::read_usage(hook, seen)) return false;
+  const Room room{usage};
+  const auto put = [&](std::size_t offset, const auto& value) noexcept {
+    room.put(offset, &value, sizeof value);
+  };
+  put(offsetof(Info, live_bytes), seen.live_bytes);
+  put(offsetof(Info, peak_bytes), seen.peak_bytes);
+  put(offsetof(Info, rss_bytes), seen.rss_bytes);
+  const std::uint64_t limit = seen.limit.limit_bytes;
+  const std::uint64_t used = limit != 0 ? seen.limit.sum_bytes() : 0;
+  char kind[sizeof(Info::limit_kind)] = {};
+  if (limit != 0) copy_name(kind, name_of(seen.limit.kind));
+  put(offsetof(Info, limit_bytes), limit);
+  put(offsetof(Info, used_of_limit_bytes), used);
+  put(offsetof(Info, headroom_bytes), limit - std::min(limit, used));
+  put(offsetof(Info, limit_kind), kind);
+
+  for (std::uint32_t at = 0; at < kSpaces; ++at)
+    put(offsetof(Info, spaces) + at * sizeof(oomrec_space_usage),
+        at < seen.spaces ? space_usage(seen.space[at]) : oomrec_space_usage{});
   auto& devices = oomrec::session::g_session.devices;
-  for (std::uint32_t entry = 1; entry < devices.size() && out.device_count < 16; ++entry)
-    describe(devices.at(entry), out.devices[out.device_count++]);
+  const std::uint32_t known = std::max(devices.size(), 1u) - 1;
+  for (std::uint32_t at = 0; at < kDevices; ++at)
+    put(offsetof(Info, devices) + at * sizeof(oomrec_device_usage),
+        at < known ? device_usage(devices.at(at + 1)) : oomrec_device_usage{});
+  put(offsetof(Info, space_count), seen.spaces);
+  put(offsetof(Info, device_count), std::min(known, kDevices));
+  put(offsetof(Info, reserved), std::uint32_t{0});
   return true;
 }
-static_assert(oomrec::kSpaceCount <= 16);
 
 // Gives the path of a bundle to the caller: its length, or 0 where there is no room for it.
 template <class Find>
@@ -158,12 +188,8 @@ extern "C" {
 
 OOMREC_EXPORT int oomrec_usage(oomrec_usage_info* usage) {
   bool known = false;
-  as_recorder([&](InHook hook) {
-    const oomrec::system::SpinGuard guard(g_usage_lock);
-    if (!guard || usage == nullptr || !fill_usage(hook, g_usage)) return;
-    hand_out(usage, g_usage);
-    known = true;
-  });
+  if (usage == nullptr) return 0;
+  as_recorder([&](InHook hook) { known = hand_out_usage(hook, usage); });
   return known ? 1 : 0;
 }
 
