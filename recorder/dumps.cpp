@@ -19,7 +19,7 @@ namespace {
 constexpr std::size_t kPathBytes = 4096;
 
 // A bundle may be written while the program changes its mind: a path stays where it is until
-// kPaths others have been named.
+// kPaths - 1 others have been named.
 constexpr std::uint32_t kPaths = 8;
 
 struct Path {
@@ -42,7 +42,9 @@ std::uint32_t place_of(std::string_view directory) noexcept {
   for (std::uint32_t place = 0; place < kPaths; ++place) {
     if (directory == g_dumps.paths[place].text) return place;
   }
-  const std::uint32_t place = g_dumps.next;
+  // Not the present one: a bundle may be about to be written there.
+  std::uint32_t place = g_dumps.next;
+  if (place + 1 == g_dumps.current.load(std::memory_order_relaxed)) place = (place + 1) % kPaths;
   g_dumps.next = (place + 1) % kPaths;
   Path& path = g_dumps.paths[place];
   std::memcpy(path.text, directory.data(), directory.size());
@@ -84,7 +86,9 @@ bool set_dumps(InHook hook, std::string_view directory, std::uint64_t max_dumps,
     const std::uint32_t place = place_of(directory);
     string = string_of(hook, g_dumps.paths[place]);
     g_dumps.max_dumps.store(max_dumps, std::memory_order_relaxed);
-    g_dumps.max_total_bytes.store(max_total_mb << 20, std::memory_order_relaxed);
+    // More MiB than can be counted in bytes are as good as no bound.
+    const bool bound = max_total_mb <= ~std::uint64_t{0} >> 20;
+    g_dumps.max_total_bytes.store(bound ? max_total_mb << 20 : 0, std::memory_order_relaxed);
     g_dumps.current.store(place + 1, std::memory_order_release);
   }
   // Who completes the record of a dead process looks there.
