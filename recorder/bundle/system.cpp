@@ -43,7 +43,8 @@ constinit Injection g_injection;
 long call(long number, long a, long b, long c, long d, long e, long f) noexcept {
   Injection& plan = g_injection;
   // A close that fails has closed nevertheless, and an exit cannot fail.
-  if (plan.fail_at != 0 && number != SYS_close) {
+  const bool counts = plan.only < 0 ? number != SYS_close : number == plan.only;
+  if (plan.fail_at != 0 && counts) {
     ++plan.calls;
     if (plan.calls == plan.fail_at || (plan.from_then_on && plan.calls > plan.fail_at)) {
       ++plan.failed;
@@ -132,7 +133,10 @@ int stat_at(int directory, const char* path, struct stat& out) noexcept {
       call(SYS_newfstatat, directory, address_of(path), address_of(&out), AT_SYMLINK_NOFOLLOW));
 }
 
-int sync(int fd) noexcept { return static_cast<int>(call(SYS_fsync, fd)); }
+int sync(int fd) noexcept {
+  const long result = call(SYS_fsync, fd);
+  return result == -EINVAL || result == -ENOSYS ? 0 : static_cast<int>(result);
+}
 
 void drop_cache(int fd) noexcept {
   call(SYS_fdatasync, fd);

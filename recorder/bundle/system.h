@@ -36,6 +36,7 @@ int make_directories(const char* path, char* parent, std::size_t capacity) noexc
 int rename_at(int directory, const char* from, const char* to) noexcept;
 int unlink_at(int directory, const char* path, int flags) noexcept;
 int stat_at(int directory, const char* path, struct stat& out) noexcept;  // follows no link
+// Some file systems cannot, and say so: their promise is then as good as it gets, and this is 0.
 int sync(int fd) noexcept;
 void drop_cache(int fd) noexcept;  // what was written reaches the disk and leaves the page cache
 std::uint64_t realtime_ns() noexcept;
@@ -48,9 +49,11 @@ int for_each_entry(int directory, char* buffer, std::size_t capacity, Visit&& vi
 
 #ifdef OOMREC_FAIL_INJECTION
 // The `fail_at`-th call from now (1: the next) answers `error`, and so do all later ones when
-// `from_then_on`. `failed` counts those.
+// `from_then_on`. `failed` counts those. How many calls a bundle takes depends on the machine's
+// other processes: a certain one is known by its number, `only`.
 struct Injection {
   std::uint64_t fail_at = 0;
+  long only = -1;
   int error = 5;  // EIO
   bool from_then_on = false;
   unsigned hang_seconds = 0;  // instead of failing, the call comes back after that time

@@ -49,16 +49,10 @@ bool write_files(InHook hook, Job& job) noexcept {
          write_manifest(hook, job);
 }
 
-// Some file systems cannot, and say so: their promise is then as good as it gets.
-int sync_or_none(int fd) noexcept {
-  const int result = sys::sync(fd);
-  return result == -EINVAL || result == -ENOSYS ? 0 : result;
-}
-
 int sync_file(int directory, const char* name) noexcept {
   const int fd = sys::open_at(directory, name, O_RDONLY | O_NOFOLLOW);
   if (fd < 0) return fd;
-  const int result = sync_or_none(fd);
+  const int result = sys::sync(fd);
   sys::close(fd);
   return result;
 }
@@ -67,7 +61,7 @@ int sync_files(const Job& job) noexcept {
   for (const char* const name : kFileNames)
     if (const int result = sync_file(job.directory, name); result < 0) return result;
   const int result = has_objects(job) ? sync_file(job.directory, kObjectsFile) : 0;
-  return result < 0 ? result : sync_or_none(job.directory);
+  return result < 0 ? result : sys::sync(job.directory);
 }
 
 // From the temporary directory to the bundle: 0 or minus an errno.
@@ -77,7 +71,7 @@ int publish(int dump_directory, Job& job, std::uint64_t began_ns) noexcept {
   // Had this taken so long that others take us for dead, they may be removing our files.
   if (sys::monotonic_ns() - began_ns > kStaleSeconds / 2 * 1'000'000'000U) return -ETIMEDOUT;
   result = sys::rename_at(dump_directory, job.work.temporary, job.work.name);
-  if (result == 0) sync_or_none(dump_directory);
+  if (result == 0) sys::sync(dump_directory);
   return result;
 }
 
