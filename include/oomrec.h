@@ -209,7 +209,14 @@ __attribute__((weak)) void oomrec_note_device(const char* kind, int32_t ordinal,
 }
 #endif
 
-/* Calls `function` when a recorder is there. */
-#define OOMREC_CALL(function, ...) ((function) ? ((void)(function)(__VA_ARGS__), 1) : 0)
+/* OOMREC_CALL(function, argument...): calls it when a recorder is there. In two ways, because in
+ * C99 and C++11 a macro's `...` does not stand for nothing. */
+#define OOMREC_CALL(...)                                                                          \
+  OOMREC_PICK_(__VA_ARGS__, OOMREC_WITH_, OOMREC_WITH_, OOMREC_WITH_, OOMREC_WITH_, OOMREC_WITH_, \
+               OOMREC_WITH_, OOMREC_WITH_, OOMREC_ALONE_, 0)                                      \
+  (__VA_ARGS__)
+#define OOMREC_PICK_(a, b, c, d, e, f, g, h, call, ...) call
+#define OOMREC_WITH_(function, ...) ((function) ? ((void)(function)(__VA_ARGS__), 1) : 0)
+#define OOMREC_ALONE_(function) ((function) ? ((void)(function)(), 1) : 0)
 
 #endif
