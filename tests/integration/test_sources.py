@@ -1,0 +1,90 @@
+"""What no compiler and no linker says of the sources."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+FOLDERS = ("include", "recorder", "shim", "tools")
+
+COMMENT_OR_TEXT = re.compile(
+    r"//[^\n]*|/\*.*?\*/|R\"(\w*)\(.*?\)\1\"|\"(?:\\.|[^\"\\\n])*\"|(?<!\w)'(?:\\.|[^'\\])+'", re.S
+)
+DIRECTIVE = re.compile(r"^[ \t]*#(?:[^\n]*\\\n)*[^\n]*", re.M)
+SCOPE = re.compile(r"\bnamespace\s+([\w:]+)\s*$")
+UNNAMED = re.compile(r"\bnamespace\s*$")
+EXTERN_C = re.compile(r"\bextern\s*$")
+# "template <class T>" declares no T; a specialization is no type of its own.
+TEMPLATE = re.compile(r"\btemplate\s*<[^;{}]*?>(?=\s*(?:\[\[|\w))")
+TYPE = re.compile(
+    r"\b(?:struct|class|union|enum(?:\s+(?:class|struct))?)\s+"
+    r"(?:\[\[[^\]]*\]\]\s*|alignas\s*\([^)]*\)\s*)*([A-Za-z_]\w*)\s*(?:final\s*)?(?::[^:(][^(]*|:)?$"
+)
+
+
+def types_in(source: str) -> list[str]:
+    """The types that are defined where other files see them, by their whole names."""
+    text = DIRECTIVE.sub("", COMMENT_OR_TEXT.sub(" ", source))
+    scopes: list[str | None] = []  # None: a body, or a namespace that no other file sees
+    found = []
+    start = 0
+    for match in re.finditer(r"[{};]", text):
+        before, start = text[start : match.start()], match.end()
+        if match[0] == "}":
+            del scopes[-1:]
+        elif match[0] == "{":
+            inner = None
+            declared = TEMPLATE.sub(" ", before)
+            if named := SCOPE.search(declared):
+                inner = named[1]
+            elif EXTERN_C.search(declared):
+                inner = ""
+            elif not UNNAMED.search(declared) and (defined := TYPE.search(declared)):
+                inner = defined[1]
+                if None not in scopes:
+                    found.append("::".join([scope for scope in scopes if scope] + [inner]))
+            scopes.append(inner)
+    return found
+
+
+def twins(files: dict[str, str]) -> dict[str, list[str]]:
+    """The names that more than one definition has, with the files that these are in."""
+    places = defaultdict(list)
+    for path, source in files.items():
+        for name in types_in(source):
+            places[name].append(path)
+    return {name: paths for name, paths in places.items() if len(paths) > 1}
+
+
+def test_no_two_types_have_one_name():
+    """Two of one name break the rule of one definition: each file compiles, nothing is said at the
+    link, and the constructor or destructor of one of them is used for both."""
+    files = {
+        str(path.relative_to(ROOT)): path.read_text(encoding="utf-8")
+        for folder in FOLDERS
+        for path in sorted((ROOT / folder).rglob("*"))
+        if path.suffix in (".h", ".cpp")
+    }
+
+    known = [name for source in files.values() for name in types_in(source)]
+    assert len(known) > 300 and "oomrec::session::Header" in known
+    assert twins(files) == {}
+
+
+def test_a_twin_is_found_wherever_it_is_written():
+    one = "namespace oomrec::tools {\nstruct Row {\n  int cells[2] = {1, 2};\n};\n}"
+    other = (
+        "namespace oomrec { namespace tools {\n// struct Other {\nclass Row final : Base {};\n} }"
+    )
+
+    assert twins({"a.h": one, "b.h": other}) == {"oomrec::tools::Row": ["a.h", "b.h"]}
+    apart = (
+        "namespace oomrec::tools { namespace { struct Row {}; }\n"
+        "struct Table { struct Row {}; };\nvoid f() { struct Row {}; }\n"
+        "template <class Row> Row g(Row row) { return row; }\nstruct Row;\n"
+        "Row make(int) { return {}; } }\nnamespace oomrec::report { enum class Row : char { a }; }"
+    )
+    assert twins({"a.h": one, "c.h": apart}) == {}
+    assert "oomrec::report::Row" in types_in(apart)
