@@ -3,7 +3,27 @@
 from __future__ import annotations
 
 import json
+import subprocess
 import sys
+
+import pytest
+from conftest import SOURCE
+
+ASKS = """
+#include <oomrec.h>
+#include <stdio.h>
+#include <string.h>
+int main(void) {
+  struct oomrec_usage_info usage;
+  memset(&usage, 0, sizeof usage);
+  usage.size = sizeof usage;
+  const int asked = OOMREC_CALL(oomrec_usage, &usage);
+  const int popped = OOMREC_CALL(oomrec_context_pop);
+  OOMREC_CALL(oomrec_note_device, "cuda", 0, "a GPU", 1, 2, 3, 4);
+  printf("%d %d %d\\n", asked, popped, oomrec_wait ? 1 : 0);
+  return 0;
+}
+"""
 
 TOO_MUCH = 1 << 46
 MIB = 1 << 20
@@ -19,6 +39,18 @@ def test_without_a_recorder_nothing_happens(plain, victim):
     assert plain(victim("api_in_c")).stdout == "1 1 1\n"
     alone = plain(sys.executable, victim("python/api_by_ctypes.py"))
     assert (alone.stdout, alone.exit_code) == ("alone\n", 0)
+
+
+@pytest.mark.parametrize("language", ["c99", "c11", "c++11", "c++17"])
+def test_the_header_is_of_every_standard(plain, tmp_path, language):
+    """With all warnings, by a program that is linked with nothing of ours."""
+    program = tmp_path / "asks"
+    (tmp_path / "asks.c").write_text(ASKS)
+    compiler = [*("g++ -x c++" if "++" in language else "gcc").split(), f"-std={language}"]
+    warnings = ["-Wall", "-Wextra", "-pedantic", "-Werror"]
+    source = [f"-I{SOURCE / 'include'}", str(tmp_path / "asks.c")]
+    subprocess.run([*compiler, *warnings, *source, "-o", str(program)], check=True, timeout=60)
+    assert plain(program).stdout == "0 0 0\n"
 
 
 def test_a_bundle_on_request(oomrec, preload, victim):
