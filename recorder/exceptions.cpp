@@ -54,7 +54,8 @@ Told complete_told(InHook hook, Refusal& refusal, const bundle::ExceptionTexts& 
   }
   refusal.raised = true;
   remember_texts(told.bundle);
-  told.texts = bundle::complete_texts_of(hook, told.bundle, texts, bound_seconds());
+  if (wait_for_writer(writing_deadline_ns()))  // that bundle may be on its way
+    told.texts = bundle::complete_texts_of(hook, told.bundle, texts, bound_seconds());
   return told;
 }
 

@@ -87,6 +87,12 @@ std::uint64_t writing_deadline_ns() noexcept {
   return system::monotonic_ns() + bound_seconds() * std::uint64_t{1'000'000'000};
 }
 
+bool wait_for_writer(std::uint64_t deadline_ns) noexcept {
+  if (!begin_writing(deadline_ns)) return false;
+  end_writing();
+  return true;
+}
+
 Told write_bundle(InHook hook, bundle::Cause cause, const Telling& telling) noexcept {
   if (system::is_sandboxed() || !begin_writing(telling.deadline_ns)) return {};
   const std::uint64_t began = system::monotonic_ns();

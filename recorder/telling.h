@@ -63,6 +63,9 @@ inline constexpr Telling kAtTheEnd{.at_the_end = true};
 // For whoever waits for a bundle: the time that it may take, from now on.
 std::uint64_t writing_deadline_ns() noexcept;
 
+// Waits until no bundle is being written. False: at the deadline one still is.
+bool wait_for_writer(std::uint64_t deadline_ns) noexcept;
+
 // Writes the bundle of cause.failure (0: of none), under the label that its stack or this thread is
 // under. Its number; 0: not written, for it was not due, or another is being written.
 Told write_bundle(InHook, bundle::Cause, const Telling&) noexcept;

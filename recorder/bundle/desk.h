@@ -17,7 +17,7 @@
 
 namespace oomrec::bundle {
 
-constexpr std::uint64_t kSecond = 1'000'000'000;
+inline constexpr std::uint64_t kSecond = 1'000'000'000;
 inline constexpr std::size_t kMostWritten = 32;  // a process writes fewer
 inline constexpr std::size_t kDirectories = 4;   // that the program has named lately
 inline constexpr std::size_t kResults = 64;
@@ -87,7 +87,7 @@ inline std::uint32_t take_ticket(Desk& desk) noexcept {
   return desk.ticket;
 }
 
-// from_process.cpp. The desk, with nobody at it, at most `seconds` from now; nullptr: somebody is.
+// from_process.cpp. The desk, with nobody at it; nullptr: at the deadline somebody is.
 Desk* claim_desk(InHook hook, std::uint64_t deadline_ns) noexcept;
 
 // Has the errand done, by the helper or in place: the helper's pid, or minus an errno.

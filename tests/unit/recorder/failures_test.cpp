@@ -2,11 +2,13 @@
 #include <doctest/doctest.h>
 #include <signal.h>
 
+#include <algorithm>
 #include <chrono>
 #include <thread>
 #include <vector>
 
 #include "recorder/failures.h"
+#include "recorder/labels.h"
 #include "recorder/telling.h"
 #include "tests/unit/recorder/running.h"
 
@@ -153,6 +155,31 @@ TEST_CASE("dump writes on request") {
   CHECK(g_bundles.last.trigger == Trigger::request);
   CHECK(g_bundles.last.reason == "just so");
   CHECK(g_bundles.last.failure == 0);
+}
+
+TEST_CASE("a bundle that is asked for carries the label of its thread") {
+  Fixture f;
+  recorder::push_context(kHook, "epoch 3");
+  CHECK(recorder::dump(kHook, "").bundle != 0);
+  CHECK(g_bundles.last.label == "epoch 3");
+  recorder::pop_context(kHook);
+  CHECK(recorder::dump(kHook, "").bundle != 0);
+  CHECK(g_bundles.last.label.empty());
+}
+
+TEST_CASE("threads that ask for a bundle at once get one each, and its number") {
+  Fixture f;
+  g_bundles.lasts_ms = 30;
+  constexpr std::size_t kThreads = 6;
+  std::uint64_t numbers[kThreads] = {};
+  std::vector<std::thread> threads;
+  for (std::uint64_t& number : numbers)
+    threads.emplace_back([&number] { number = recorder::dump(kHook, "at once").bundle; });
+  for (std::thread& thread : threads) thread.join();
+  std::sort(std::begin(numbers), std::end(numbers));
+  CHECK(numbers[0] != 0);
+  CHECK(std::adjacent_find(std::begin(numbers), std::end(numbers)) == std::end(numbers));
+  g_bundles.lasts_ms = 0;
 }
 
 TEST_CASE("the soft limit refuses, lets small ones through afterwards, and says it was us") {

@@ -2,7 +2,11 @@
 #include "recorder/labels.h"
 
 #include <doctest/doctest.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
+#include <fstream>
 #include <string>
 #include <thread>
 
@@ -124,4 +128,59 @@ TEST_CASE("a percentage of the soft limit is passed where totals are published")
   CHECK(wait_for_news(seen, 0) == seen + 1);  // once
   REQUIRE(notify_at(kHook, 50, false));
   set_limit(kHook, 0);
+}
+
+TEST_CASE("what another limit has passed is not taken back where totals are published") {
+  running::need(Mode::sampled);
+  std::uint64_t pages = 0;
+  std::ifstream{"/proc/self/statm"} >> pages;
+  rlimit before;
+  REQUIRE(getrlimit(RLIMIT_AS, &before) == 0);
+  const rlimit near{pages * 4096 / 8 * 10, before.rlim_max};
+  REQUIRE(setrlimit(RLIMIT_AS, &near) == 0);
+  set_limit(kHook, std::uint64_t{1} << 40);
+  REQUIRE(notify_at(kHook, 50, true));
+  const std::uint32_t seen = wait_for_news(0, 0);
+  for (int i = 0; i < 50; ++i) {
+    running::allocate(0x7100'0000'0000, running::kMiB);
+    running::release(0x7100'0000'0000, running::kMiB);
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  }
+  CHECK(wait_for_news(seen, 0) == seen);
+  setrlimit(RLIMIT_AS, &before);
+  REQUIRE(notify_at(kHook, 50, false));
+  set_limit(kHook, 0);
+}
+
+TEST_CASE("in a fork's child the first thread has labels, and who waits sees its session begin") {
+  running::need(Mode::sampled);
+  push_context(kHook, "main's");  // one of the 4,096
+  const pid_t child = fork();
+  if (child == 0) {
+    on_fork_child(kHook);
+    push_context(kHook, "child's");
+    std::thread{[] {
+      for (int i = 0; i < 100; ++i) push_context(kHook, "another thread's");
+      pop_context(kHook);
+    }}.join();
+    const std::uint64_t began = system::monotonic_ns();
+    std::uint64_t waited = 0;
+    std::thread waiter{[&] {
+      wait_for_news(0, 5000);
+      waited = system::monotonic_ns() - began;
+    }};
+    running::allocate(0x7200'0000'0000, 2 * running::kMiB);
+    const bool labelled = now_under() == "child's";
+    pop_context(kHook);
+    const bool popped = now_under() == "main's";
+    // The word is 0 still, so it waits on; what wakes it is news.
+    usleep(150'000);
+    raise_news(kHook);
+    waiter.join();
+    _exit(!labelled ? 1 : !popped ? 2 : waited < 1'000'000'000 ? 0 : 3);
+  }
+  int status = 0;
+  waitpid(child, &status, 0);
+  CHECK(status == 0);
+  pop_context(kHook);
 }

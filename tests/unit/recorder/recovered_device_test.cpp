@@ -5,6 +5,7 @@
 
 #include "recorder/bundle/exception_texts.h"
 #include "recorder/device.h"
+#include "recorder/failures.h"
 #include "recorder/telling.h"
 #include "tests/unit/recorder/running.h"
 
