@@ -160,6 +160,7 @@ TEST_CASE("a write that hangs costs the program its bound and no more") {
   sys::g_injection = {};
   CHECK(finish(kHook, 5));
   CHECK(write_here(scratch.dumps) == Result::written);
+  CHECK(finish(kHook, 5));  // else the next test's plan is for this one's fsync
 }
 
 TEST_CASE("a slow fsync does not hold the program up") {
