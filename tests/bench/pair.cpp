@@ -22,15 +22,25 @@ std::uint32_t intern(InHook hook, std::uint32_t parent, std::uint64_t frame) noe
   return node;
 }
 std::uint32_t capture(InHook, ThreadStacks&, std::uint32_t group) noexcept { return group; }
+std::uint32_t capture_interrupted(InHook, ThreadStacks&, const Registers&,
+                                  std::span<std::uint64_t>) noexcept {
+  return 0;
+}
+bool is_beyond_stack(InHook, std::uint64_t, std::uint64_t) noexcept { return false; }
 }  // namespace oomrec::stack
 
 namespace oomrec::bundle {
 bool prepare(const char* const*) noexcept { return true; }
 bool run_from_process(InHook, const char*, unsigned) noexcept { return true; }
-Result write_from_process(InHook, const Cause&, const Destination&, const Report&,
-                          unsigned) noexcept {
+Result write_from_process(InHook, const Cause&, const Destination&, const Report&, unsigned,
+                          bool*) noexcept {
   return Result::failed;
 }
+bool complete_last_by_crash(InHook, bool, unsigned) noexcept { return false; }
+bool complete_texts_of(InHook, std::uint64_t, const ExceptionTexts&, unsigned) noexcept {
+  return false;
+}
+std::string_view path_of(InHook, std::uint64_t, std::span<char>, unsigned) noexcept { return {}; }
 bool finish(InHook, unsigned) noexcept { return true; }
 bool complete_last(InHook, OutcomeKind, std::int32_t, unsigned) noexcept { return true; }
 }  // namespace oomrec::bundle

@@ -29,6 +29,8 @@ class Recorder:
     def takes(self, workload: Workload) -> bool:
         if self.scripts_only and "-c" in workload.command:
             return False
+        if workload.ours_alone and not (self.ours or self.name == "none"):
+            return False
         return workload.is_python or not self.python_only
 
     def command(self, workload_command: list[str], folder: Path) -> list[str]:

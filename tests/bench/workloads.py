@@ -25,6 +25,7 @@ class Workload:
     starts: int = 1  # a figure is the mean of so many runs, where one is too short to be told
     environment: dict[str, str] = field(default_factory=dict)
     goals: dict[str, dict] = field(default_factory=dict)  # of "sampled" and "exact"
+    ours_alone: bool = False  # peers have nothing like it
 
     @property
     def is_python(self) -> bool:
@@ -60,6 +61,12 @@ def workloads(build: Path, scratch: Path, quick: bool) -> list[Workload]:
         command = native("threads", str(count), size(1_000_000))
         return Workload(name, "threads", title, command, "ns", True, goals=bounds)
 
+    def labels(what: str, title: str, bounds: dict) -> Workload:
+        command = native("labels", what, size(1_000_000))
+        return Workload(
+            f"labels-{what}", "labels", title, command, "ns", True, goals=bounds, ours_alone=True
+        )
+
     def devices(name: str, title: str, what: str, bounds: dict) -> Workload:
         driver = str(build / "tests" / "fake_gpu" / "libcuda.so.1")
         command = native("devices", driver, what, size(200_000))
@@ -88,6 +95,9 @@ def workloads(build: Path, scratch: Path, quick: bool) -> list[Workload]:
         threads(2, "two threads", goals(like_one, like_one)),
         threads(4, "four threads", {}),
         threads(0, "one thread makes, another frees", {}),
+        labels("push", "a label is pushed and popped", goals({"added": 200}, {"added": 200})),
+        labels("none", "64 KiB under no label", {}),
+        labels("blocks", "64 KiB under two labels", {}),
         Workload("live-blocks", "live", "1 M live blocks, a random one replaced",
                  native("live_blocks", "1000000", size(1_000_000)), "ns", True),
         devices("blocks", "cuMemAlloc and cuMemFree of a driver of no device", "blocks",
