@@ -141,7 +141,7 @@ std::uint32_t wait_for_news(std::uint32_t seen, std::uint32_t timeout_ms) noexce
   };
   // There is no word yet: a fork's child gets one later, and so does a program that calls
   // oomrec_start().
-  while (phase() != Phase::active) {
+  while (g_state.phase.load(std::memory_order_acquire) != Phase::active) {
     const std::uint64_t pause = std::min(left(), kSliceMs * 1'000'000);
     if (seen != 0 || pause == 0) return 0;
     const timespec time{0, static_cast<long>(pause)};
