@@ -103,7 +103,8 @@ Told write_bundle(InHook hook, bundle::Cause cause, const Telling& telling) noex
   if (telling.at_the_end ? g_bundles.rate.due_at_the_end() : g_bundles.rate.due(began)) {
     if (cause.failure != 0) {
       cause.label = label_of(g_session.failures.at(cause.failure).node);
-    } else if (thread != nullptr) {
+    } else if (thread != nullptr && cause.trigger != Trigger::request) {
+      // There the words, which stand in the same place, are part of the verdict.
       cause.label = label_of(thread->root(hook));
     }
     told = write(hook, cause, telling.told);

@@ -67,7 +67,8 @@ std::uint64_t writing_deadline_ns() noexcept;
 bool wait_for_writer(std::uint64_t deadline_ns) noexcept;
 
 // Writes the bundle of cause.failure (0: of none), under the label that its stack or this thread is
-// under. Its number; 0: not written, for it was not due, or another is being written.
+// under, unless it was asked for. Its number; 0: not written, for it was not due, or another is
+// being written.
 Told write_bundle(InHook, bundle::Cause, const Telling&) noexcept;
 
 // The cause of the refusal in entry `entry`.

@@ -157,14 +157,16 @@ TEST_CASE("dump writes on request") {
   CHECK(g_bundles.last.failure == 0);
 }
 
-TEST_CASE("a bundle that is asked for carries the label of its thread") {
+TEST_CASE("a bundle of no refusal carries the label of its thread, unless it was asked for") {
   Fixture f;
   recorder::push_context(kHook, "epoch 3");
-  CHECK(recorder::dump(kHook, "").bundle != 0);
+  CHECK(recorder::warn(kHook, Trigger::near_limit));
   CHECK(g_bundles.last.label == "epoch 3");
-  recorder::pop_context(kHook);
+  CHECK(recorder::tell_exception(kHook, {}, recorder::last_failure(kHook)).bundle != 0);
+  CHECK(g_bundles.last.label == "epoch 3");
   CHECK(recorder::dump(kHook, "").bundle != 0);
   CHECK(g_bundles.last.label.empty());
+  recorder::pop_context(kHook);
 }
 
 TEST_CASE("threads that ask for a bundle at once get one each, and its number") {
