@@ -28,12 +28,9 @@ Told write_awaited(InHook hook, const bundle::Cause& cause) noexcept {
   return write_bundle(hook, cause, {.at_the_end = true, .deadline_ns = writing_deadline_ns()});
 }
 
-// The thread's latest refusal, if it is later than number `since`; a number of a parent's session
-// is none.
+// The thread's latest refusal, if it is later than number `since`.
 Refusal* refusal_since(ThreadState* thread, std::uint32_t since) noexcept {
   if (thread == nullptr || thread->refusal.time_ns == 0) return nullptr;
-  const std::uint64_t all = g_session.header().failures_total.load(std::memory_order_relaxed);
-  if (since > all) since = 0;
   return thread->refusal.number > since ? &thread->refusal : nullptr;
 }
 
@@ -72,12 +69,19 @@ Told tell_of_refusal(InHook hook, Refusal& refusal, const bundle::ExceptionTexts
 
 }  // namespace
 
-Told tell_exception(InHook hook, const bundle::ExceptionTexts& texts,
-                    std::uint32_t since) noexcept {
+Told tell_exception(InHook hook, const bundle::ExceptionTexts& texts, std::uint32_t since,
+                    bool any_thread) noexcept {
   if (phase() == Phase::waiting) begin_waiting_session(hook);
   if (phase() != Phase::active) return {};
-  if (Refusal* const refusal = refusal_since(current_thread(hook), since))
-    return tell_of_refusal(hook, *refusal, texts);
+  if (since > failures(hook)) since = 0;  // a number of a parent's session
+  Refusal other;
+  Refusal* refusal = refusal_since(current_thread(hook), since);
+  if (refusal == nullptr && any_thread && take_newest(since, other)) refusal = &other;
+  if (refusal != nullptr) {
+    const Told told = tell_of_refusal(hook, *refusal, texts);
+    note_raised(*refusal);
+    return told;
+  }
   bundle::Cause cause;
   cause.trigger = Trigger::exception;
   cause.texts = &texts;
@@ -99,12 +103,25 @@ std::uint32_t last_failure(InHook hook) noexcept {
   return thread != nullptr && thread->refusal.time_ns != 0 ? thread->refusal.number : 0;
 }
 
+std::uint32_t failures(InHook) noexcept {
+  if (phase() != Phase::active) return 0;
+  return static_cast<std::uint32_t>(
+      g_session.header().failures_total.load(std::memory_order_relaxed));
+}
+
 std::size_t last_bundle(InHook hook, std::span<char> path) noexcept {
   if (phase() != Phase::active) return 0;
   std::uint64_t number = g_session.header().bundles_written.load(std::memory_order_relaxed);
   std::size_t bytes = 0;  // one that is being written counts already, but has no path yet
   for (; bytes == 0 && number != 0; --number) bytes = bundle_path(hook, number, path);
   return bytes;
+}
+
+std::size_t failure_bundle(InHook hook, std::span<char> path) noexcept {
+  const ThreadState* const thread = phase() == Phase::active ? current_thread(hook) : nullptr;
+  if (thread == nullptr || thread->refusal.entry == 0) return 0;
+  const session::Failure& failure = g_session.failures.at(thread->refusal.entry);
+  return bundle_path(hook, failure.bundle.load(std::memory_order_relaxed), path);
 }
 
 std::size_t bundle_path(InHook hook, std::uint64_t number, std::span<char> path) noexcept {

@@ -159,6 +159,23 @@ Refusal last_refusal() noexcept {
   return guard ? g_refusals.last : Refusal{};
 }
 
+bool take_newest(std::uint32_t since, Refusal& newest) noexcept {
+  const system::SpinGuard guard(g_refusals.lock);
+  if (!guard) return false;
+  Refusal& last = g_refusals.last;
+  if (last.time_ns == 0 || last.number <= since || last.raised || last.settled ||
+      last.time_ns + kRecoveredNs < system::monotonic_ns())
+    return false;
+  newest = last;
+  last.raised = true;
+  return true;
+}
+
+void note_raised(const Refusal& refusal) noexcept {
+  const system::SpinGuard guard(g_refusals.lock);
+  if (guard && g_refusals.last.number == refusal.number) g_refusals.last.raised = true;
+}
+
 bool refused_by_limit(const Refusal& refusal) noexcept {
   return (flags_of(refusal) & session::kFailureRefused) != 0;
 }

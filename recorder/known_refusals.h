@@ -34,6 +34,14 @@ void settle(Refusal&) noexcept;
 // The last that was no probe; time_ns is 0 where nothing was refused, or it cannot be had.
 Refusal last_refusal() noexcept;
 
+// The newest refusal of all, if it is later than number `since`: for an exception that is raised on
+// another thread than the one that was refused. Each is taken once, not where an exception came of
+// it, and only while it can be what ends the program.
+bool take_newest(std::uint32_t since, Refusal& newest) noexcept;
+
+// An exception came of it.
+void note_raised(const Refusal&) noexcept;
+
 // Our limit refused, neither the system nor a rule of --fail.
 bool refused_by_limit(const Refusal&) noexcept;
 

@@ -13,8 +13,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::string_view kRunning = name_of(OutcomeKind::running);
-
 bool is_there(const session::Header& process) {
   std::uint8_t boot[16];
   const bool this_boot =

@@ -8,11 +8,16 @@
 #include <cstdint>
 #include <filesystem>
 #include <string>
+#include <string_view>
 
 #include "recorder/session/layout.h"
+#include "recorder/vocabulary.h"
 #include "tools/json.h"
 
 namespace oomrec::tools {
+
+// The word of a bundle whose process lives on, as far as it was written.
+inline constexpr std::string_view kRunning = name_of(OutcomeKind::running);
 
 std::uint64_t realtime_now_ns();
 

@@ -23,8 +23,6 @@ namespace {
 namespace fs = std::filesystem;
 using session::TableId;
 
-constexpr std::string_view kRunning = name_of(OutcomeKind::running);
-
 std::uint32_t last_failure(const session::View& view) {
   session::Failure failure{};
   for (std::uint64_t i = view.count(TableId::failures); i-- > 1;) {

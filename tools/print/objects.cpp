@@ -10,7 +10,7 @@
 namespace oomrec::tools {
 namespace {
 
-constexpr const char* kFile = "objects.json";
+constexpr const char* kObjectsFile = "objects.json";
 constexpr std::size_t kShownObjects = 5;
 constexpr std::size_t kFrames = 3;  // of the stack that allocated it
 constexpr std::size_t kMostRows = 1000;
@@ -91,7 +91,7 @@ std::size_t first_of_python(const Json& stack) {
 
 Json python_objects_json(const Source& source) {
   if (source.bundle.empty()) return nullptr;
-  const Json file = read_json(source.bundle / kFile);
+  const Json file = read_json(source.bundle / kObjectsFile);
   if (!member(file, "objects").is_array()) return nullptr;
   Json objects = Json::array();
   for (const Json& object : rows_of(file, "objects"))

@@ -5,7 +5,7 @@ namespace {
 
 // A member that loses its value, wherever in the file it is: null, or empty where the format has
 // no null for it.
-struct LeftOut {
+struct Unshared {
   std::string_view file, member;
   Json (*instead)(const Json&);
 };
@@ -21,7 +21,7 @@ Json other_boot(const Json& process) {
   return end == key.npos ? Json("") : Json(std::string(end, '0') + key.substr(end));
 }
 
-constexpr LeftOut kLeftOut[] = {
+constexpr Unshared kLeftOut[] = {
     {"manifest.json", "process", other_boot},
     {"manifest.json", "job_id", null},
     {"metadata.json", "context", null},
@@ -48,8 +48,8 @@ constexpr LeftOut kLeftOut[] = {
     {"gpu_processes.json", "processes", no_list},
 };
 
-const LeftOut* left_out(std::string_view file, std::string_view member) {
-  for (const LeftOut& row : kLeftOut)
+const Unshared* left_out(std::string_view file, std::string_view member) {
+  for (const Unshared& row : kLeftOut)
     if (row.file == file && row.member == member) return &row;
   return nullptr;
 }
@@ -70,7 +70,7 @@ void redact(std::string_view file, std::string_view member, Json& value,
   } else if (value.is_object()) {
     Json redacted = Json::object();
     for (auto& [name, part] : value.items()) {
-      const LeftOut* const row = left_out(file, name);
+      const Unshared* const row = left_out(file, name);
       if (row != nullptr)
         part = row->instead(part);
       else

@@ -162,7 +162,7 @@ TEST_CASE("a bundle of no refusal carries the label of its thread, unless it was
   recorder::push_context(kHook, "epoch 3");
   CHECK(recorder::warn(kHook, Trigger::near_limit));
   CHECK(g_bundles.last.label == "epoch 3");
-  CHECK(recorder::tell_exception(kHook, {}, recorder::last_failure(kHook)).bundle != 0);
+  CHECK(recorder::tell_exception(kHook, {}, recorder::last_failure(kHook), false).bundle != 0);
   CHECK(g_bundles.last.label == "epoch 3");
   CHECK(recorder::dump(kHook, "").bundle != 0);
   CHECK(g_bundles.last.label.empty());
