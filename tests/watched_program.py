@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import subprocess
 
-# "N": N MiB more, touched; "free": all given back; "refuse": asks for too much, and goes on.
+# "N": N MiB more, touched; "free": all given back; "refuse": asks for too much, and goes on;
+# "become": asks for too much, and becomes cat.
 SCRIPT = """\
+import os
 import sys
 
 kept = []
@@ -18,11 +20,13 @@ for line in sys.stdin:
     word = line.strip()
     if word == "free":
         kept.clear()
-    elif word == "refuse":
+    elif word in ("refuse", "become"):
         try:
             bytearray(1 << 46)
         except MemoryError:
             pass
+        if word == "become":
+            os.execvp("cat", ["cat"])
     else:
         hoard(int(word))
     print("did", flush=True)
@@ -35,10 +39,13 @@ class Program:
         self.pid = self.process.pid
         assert self.process.stdout.readline() == b"ready\n"
 
+    def tell(self, word) -> None:
+        self.process.stdin.write(f"{word}\n".encode())
+        self.process.stdin.flush()
+
     def do(self, *words) -> None:
         for word in words:
-            self.process.stdin.write(f"{word}\n".encode())
-            self.process.stdin.flush()
+            self.tell(word)
             assert self.process.stdout.readline() == b"did\n"
 
     def end(self) -> None:

@@ -91,7 +91,7 @@ RiskFigures watch(Observed& observed, const DiagnoseOptions& options, TimelineCo
     line.show(ticker.elapsed_s(), look);
     if (!ticker.next()) break;
   }
-  risk.ooms = look.failures;
+  risk.ooms = observed.failures();
   if (observed.pid() < 0) {
     const std::uint64_t kills = system_oom_kills().value_or(kills_before);
     risk.ooms += kills > kills_before ? kills - kills_before : 0;

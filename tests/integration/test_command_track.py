@@ -138,6 +138,40 @@ def test_refusals_are_errors(oomrec, preload, tmp_path):
     assert track.events()[-1]["context"] == "told to stop"
 
 
+def test_what_came_after_the_last_look_is_told(oomrec, preload, tmp_path):
+    """The program takes 200 MiB, gives them back, is refused memory, and ends."""
+    program = Program(preload.start)
+    track = Track(oomrec, tmp_path, program.pid, "--interval", "30")
+    program.do(200, "free", "refuse")
+    program.end()
+    run = oomrec.finish(track.process)
+    events = track.events()
+    assert types(events) == ["start", "error", "peak", "stop"], run.stdout
+    assert events[1]["context"] == "memory was refused: 1 allocation"
+    assert events[1]["timestamp_ns"] > events[0]["timestamp_ns"]
+    assert " error: memory was refused: 1 allocation\n" in run.stdout
+    assert "  memory was refused: 1 allocation\n" in run.stdout
+    assert events[2]["context"].startswith("peak 20") and "peak 20" in run.stdout
+
+
+def test_a_refusal_is_told_of_a_program_that_becomes_another(oomrec, preload, tmp_path):
+    program = Program(preload.start)
+    track = Track(oomrec, tmp_path, program.pid, "--interval", "0.3")
+    program.tell("become")
+    assert track.until("error")["context"] == "memory was refused: 1 allocation"
+    program.end()
+    assert "memory was refused: 1 allocation\n  it exited" in oomrec.finish(track.process).stdout
+
+
+def test_a_peak_before_the_first_look_is_none(oomrec, preload, tmp_path):
+    program = Program(preload.start)
+    program.do(200, "free")
+    track = Track(oomrec, tmp_path, program.pid, "--interval", "30")
+    program.end()
+    oomrec.finish(track.process)
+    assert types(track.events()) == ["start", "stop"]
+
+
 def test_it_ends_with_its_process(oomrec, preload, tmp_path):
     program = Program(preload.start)
     track = Track(

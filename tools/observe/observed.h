@@ -34,7 +34,6 @@ struct Look {
   std::uint64_t allocated_bytes = 0, reserved_bytes = 0, used_bytes = 0;
   std::optional<std::uint64_t> inactive_bytes;  // reserved and not used, by PyTorch's own figures
   std::optional<std::uint64_t> total_bytes;
-  std::uint64_t failures = 0;  // refusals so far that the recording knows of
   Bound bound;
 };
 
@@ -52,6 +51,10 @@ class Observed {
 
   // Of a recorded process; the session may be another one after an exec.
   virtual const Recording* recording() const { return nullptr; }
+
+  // What the recording has counted so far, or at last: also what came after the last look.
+  virtual std::uint64_t failures() const { return 0; }       // refusals
+  virtual std::uint64_t recorded_peak() const { return 0; }  // bytes; of GPUs it knows none
 };
 
 // The machine. Throws Error where there is no such device.

@@ -9,6 +9,7 @@
 #include "recorder/limit/health.h"
 #include "recorder/system/files.h"
 #include "tools/analysis/devices.h"
+#include "tools/analysis/timeline.h"
 #include "tools/deaths/ending.h"
 #include "tools/deaths/present.h"
 #include "tools/error.h"
@@ -46,7 +47,6 @@ class RecordedProcess : public Observed {
     if (session::life_of(process_.recording->view()) == session::Life::dead && !follow_exec())
       return false;
     look.realtime_ns = system::realtime_ns();
-    look.failures = process_.recording->header().failures_total;
     look_at_memory(look);
     return true;
   }
@@ -56,6 +56,9 @@ class RecordedProcess : public Observed {
   pid_t pid() const override { return process_.pid; }
   const Recording* recording() const override { return process_.recording.get(); }
   std::string ending() const override { return LiveSession{process_, nullptr}.ending(); }
+  std::uint64_t failures() const override {
+    return failures_before_ + process_.recording->header().failures_total;
+  }
 
  protected:
   virtual void look_at_memory(Look& look) = 0;
@@ -71,10 +74,13 @@ class RecordedProcess : public Observed {
       return false;
     auto next = live_process(process_.pid);
     if (!next || next->start_ticks != process_.start_ticks) return false;
+    failures_before_ = failures();
     process_ = *std::move(next);
     begin_again();
     return true;
   }
+
+  std::uint64_t failures_before_ = 0;  // of the programs that it was before
 };
 
 class RecordedHost : public RecordedProcess {
@@ -82,7 +88,26 @@ class RecordedHost : public RecordedProcess {
   explicit RecordedHost(LiveProcess process)
       : RecordedProcess(std::move(process), -1), total_bytes_(host_total_bytes(process_.pid)) {}
 
+  // That of one space is exact; their sum is known for the moments that the recording has kept.
+  std::uint64_t recorded_peak() const override {
+    const Recording& recording = *process_.recording;
+    std::uint64_t peak = 0;
+    for (std::size_t i = 0; i < kSpaceCount; ++i)
+      if (is_on_host(static_cast<Space>(i)))
+        peak = std::max<std::uint64_t>(peak, recording.header().spaces[i].peak_bytes);
+    for (const Moment& moment : timeline_of(recording).moments)
+      peak = std::max(peak, on_host(moment));
+    return peak;
+  }
+
  private:
+  static std::uint64_t on_host(const Moment& moment) {
+    std::uint64_t sum = 0;
+    for (std::size_t i = 0; i < kSpaceCount; ++i)
+      if (is_on_host(static_cast<Space>(i))) sum += moment.live_bytes[i];
+    return sum;
+  }
+
   void look_at_memory(Look& look) override {
     const Recording& recording = *process_.recording;
     const session::Header& header = recording.header();

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "recorder/system/files.h"
 #include "tools/telemetry/recorded.h"
 #include "tools/text.h"
 
@@ -34,10 +35,14 @@ Tracker::Tracker(Observed& observed, const Thresholds& thresholds, const RankTag
 
 bool Tracker::look() {
   const Look before = look_;
-  if (!observed_.look(look_)) return false;
+  if (!observed_.look(look_)) {
+    if (started_) see_end();
+    return false;
+  }
   if (!started_) {
     started_ = true;
-    failures_ = look_.failures;
+    failures_ = observed_.failures();
+    recorded_peak_ = observed_.recorded_peak();
     peak_bytes_ = look_.allocated_bytes;
     add("start", observed_.title());
     change_bytes_ = 0;
@@ -50,6 +55,17 @@ bool Tracker::look() {
     if (const std::string advice = parts_.watchdog->look(look_, observed_); !advice.empty())
       parts_.tell(advice);
   return true;
+}
+
+// What came after the last look: a program that is refused memory often ends at once.
+void Tracker::see_end() {
+  look_.realtime_ns = system::realtime_ns();
+  change_bytes_ = 0;
+  see_failures();
+  const std::uint64_t peak = observed_.recorded_peak();
+  if (peak <= std::max(recorded_peak_, peak_bytes_)) return;
+  peak_bytes_ = peak;
+  at_new_peak_ = true;
 }
 
 void Tracker::see_change(std::int64_t change) {
@@ -70,10 +86,10 @@ void Tracker::see_peak() {
 }
 
 void Tracker::see_failures() {
-  // After an exec another session counts anew.
-  const std::uint64_t refused = look_.failures > failures_ ? look_.failures - failures_ : 0;
-  failures_ = look_.failures;
-  if (refused == 0) return;
+  const std::uint64_t failures = observed_.failures();
+  if (failures <= failures_) return;
+  const std::uint64_t refused = failures - failures_;
+  failures_ = failures;
   refused_ += refused;
   const std::string text =
       fmt::format("memory was refused: {}", plural(refused, "allocation", "allocations"));

@@ -36,6 +36,7 @@ class Tracker {
 
  private:
   void add(std::string_view type, std::optional<std::string> context = {});
+  void see_end();
   void see_change(std::int64_t change);
   void see_peak();
   void see_failures();
@@ -49,7 +50,8 @@ class Tracker {
   bool started_ = false;
   std::int64_t change_bytes_ = 0;
   std::uint64_t peak_bytes_ = 0;
-  bool at_new_peak_ = false;  // it has not been told yet
+  bool at_new_peak_ = false;         // it has not been told yet
+  std::uint64_t recorded_peak_ = 0;  // of the time before the first look
   std::uint64_t failures_ = 0, refused_ = 0;
   std::size_t events_ = 0, alert_count_ = 0;
 };
