@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 import schemas
-from watching import Watch, wait_for
+from watching import TELLS_STRANGERS, Watch, wait_for
 
 MIB = 2**20
 QUIET = {"MEMORY_PRESSURE_WATCH": "/dev/null"}
@@ -112,8 +112,33 @@ def test_a_refusal_and_a_death_are_told(alerted, preload, victim):
     assert failure["rank"] == death["rank"] == 3
     bundle = Path(death["bundle"])
     told = json.loads((bundle / "metadata.json").read_text())
-    assert death["figures"]["verdict"] == told["verdict"]["code"]
+    assert death["figures"] == {"verdict": told["verdict"]["code"], "outcome": "exited 3"}
     assert death["pid"] == process.pid and death["program"] == "dies"
+    assert death["text"].endswith(" ended with exit code 3 after a request that was too large")
+    assert failure["bundle"] == death["bundle"]
+
+
+def test_the_bundle_of_a_refusal_is_told_while_the_process_lives(alerted, preload, victim):
+    watching = alerted()
+    process = preload.start(victim("dies"), "waits", stdin=subprocess.PIPE)
+    assert process.stdout.readline() == b"ready\n"
+    alert = watching.first("failure")
+    (manifest,) = preload.dump_dir.glob("oom_*/manifest.json")
+    assert alert["bundle"] == str(manifest.parent) and process.poll() is None
+
+
+@pytest.mark.skipif(not TELLS_STRANGERS, reason="nobody tells us how a process ended")
+def test_a_kill_after_a_refusal_is_not_said_to_be_for_it(alerted, preload, victim):
+    """Who lives on is killed by somebody, though the refusal is its bundle's verdict."""
+    watching = alerted()
+    process = preload.start(victim("dies"), "waits", stdin=subprocess.PIPE)
+    assert process.stdout.readline() == b"ready\n"
+    wait_for(lambda: watching.watch.sees(process.pid))
+    process.kill()
+    process.wait()
+    death = watching.first("death")
+    assert death["text"].endswith(" was ended by SIGKILL after a request that was too large")
+    assert death["figures"]["outcome"] == "signal 9"
 
 
 def test_a_rule_alerts_at_most_once_a_minute(alerted, preload, victim):

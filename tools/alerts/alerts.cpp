@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "tools/alerts/end_text.h"
 #include "tools/bundles/outcome.h"
 #include "tools/metrics/label_values.h"
 #include "tools/text.h"
@@ -12,6 +13,7 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr auto kBetweenLooks = 1s;
+constexpr unsigned kLooksForBundle = 3;  // a refusal's is written meanwhile
 
 // "python3.11 (pid 4711, rank 2)"
 std::string name_of_process(const Subject& subject) {
@@ -89,16 +91,19 @@ void Alerts::look_at_devices() {
 }
 
 // What was refused before the watch began is not told.
-void Alerts::look_at_failures(const Subject& subject) {
+void Alerts::look_at_failures(const Subject& subject, bool has_ended) {
   const std::uint64_t total = subject.counts().failures_total();
   const std::uint64_t before = subject.start_ns() < began_ns_ ? total : 0;
-  std::uint64_t& told = failures_.emplace(subject.path(), before).first->second;
-  if (total <= told) return;
-  const std::uint64_t more = total - told;
-  told = total;
+  Refusals& told = refusals_.try_emplace(subject.path(), Refusals{before}).first->second;
+  if (total <= told.count) return;
+  std::filesystem::path bundle = census_.newest_bundle(subject.path());
+  if (!has_ended && bundle == told.bundle && ++told.looks_waited < kLooksForBundle) return;
+  const std::uint64_t more = total - told.count;
+  told = {total, bundle};
   Concern trouble = trouble_of(Rule::failure, subject);
   trouble.text = fmt::format("{} was refused memory: {}", name_of_process(subject),
                              plural(more, "request", "requests"));
+  trouble.bundle = printable(bundle.string());
   trouble.figures = {{"failures", more}, {"failures_total", total}};
   pace_.add(std::move(trouble));
 }
@@ -106,17 +111,17 @@ void Alerts::look_at_failures(const Subject& subject) {
 void Alerts::on_death(const Death& death) {
   if (!is_for_memory(death.verdict)) return;
   Concern trouble = trouble_of(Rule::death, death.subject);
-  trouble.text = fmt::format("{} died for lack of memory: {}", name_of_process(death.subject),
-                             name_of(death.verdict));
+  trouble.text =
+      fmt::format("{} {}", name_of_process(death.subject), end_text(death.outcome, death.verdict));
   trouble.bundle = printable(death.bundle.string());
-  trouble.figures = {{"verdict", name_of(death.verdict)}};
+  trouble.figures = {{"verdict", name_of(death.verdict)}, {"outcome", printable(death.outcome)}};
   pace_.add(std::move(trouble));
 }
 
 void Alerts::ended(const std::filesystem::path& recording, const Recovered*) {
-  if (const Subject* const subject = census_.find(recording)) look_at_failures(*subject);
+  if (const Subject* const subject = census_.find(recording)) look_at_failures(*subject, true);
   hysteresis_.forget(recording.native());
-  failures_.erase(recording);
+  refusals_.erase(recording);
 }
 
 void Alerts::short_of_memory(const std::filesystem::path& recording,
@@ -144,7 +149,7 @@ void Alerts::attend(std::span<const pollfd>) {
     census_.look();
     census_.for_each_living([this](const Subject& subject) {
       look_at_limit(subject);
-      look_at_failures(subject);
+      look_at_failures(subject, false);
     });
     look_at_devices();
   }

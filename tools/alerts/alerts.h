@@ -40,8 +40,15 @@ class Alerts : public Listener, public Attendant {
  private:
   void look_at_limit(const Subject& subject);
   void look_at_devices();
-  void look_at_failures(const Subject& subject);
+  void look_at_failures(const Subject& subject, bool has_ended);
   void send(const Alert& alert);
+
+  // What has been told of a process's refusals.
+  struct Refusals {
+    std::uint64_t count = 0;
+    std::filesystem::path bundle = {};
+    unsigned looks_waited = 0;  // for the bundle of those that are not told yet
+  };
 
   Census& census_;
   const std::vector<Courier> couriers_;
@@ -50,7 +57,7 @@ class Alerts : public Listener, public Attendant {
   Deliveries deliveries_;
   Pace pace_;
   Hysteresis hysteresis_;
-  std::map<std::filesystem::path, std::uint64_t> failures_;  // told, by recording
+  std::map<std::filesystem::path, Refusals> refusals_;  // by recording
   Clock::time_point looks_at_{};
 };
 

@@ -23,8 +23,10 @@ SeriesRow program_of(SeriesRow row) {
 
 }  // namespace
 
-Census::Census(std::vector<fs::path> dump_directories)
-    : dump_directories_(std::move(dump_directories)), bundles_(directories_of_bundles()) {}
+Census::Census(std::vector<fs::path> dump_directories, std::function<Clock::time_point()> now)
+    : dump_directories_(std::move(dump_directories)),
+      now_(std::move(now)),
+      bundles_(directories_of_bundles()) {}
 
 // A program too many is counted with the others of its kind.
 SeriesRow Census::row_for(const Subject& subject) const {
@@ -41,7 +43,7 @@ void Census::began(const Session& session, bool in_sight) {
   auto subject = Subject::of(session.path, in_sight);
   if (subject == nullptr) return;
   const SeriesRow row = row_for(*subject);
-  const auto now = Clock::now();
+  const auto now = now_();
   const std::uint64_t before = subject->bundles_written();
   programs_.emplace(program_of(row), now);
   members_.emplace(session.path, Member{std::move(subject), row, now, before});
@@ -51,6 +53,11 @@ void Census::began(const Session& session, bool in_sight) {
 const Subject* Census::find(const fs::path& recording) const {
   const auto at = members_.find(recording);
   return at == members_.end() ? nullptr : at->second.subject.get();
+}
+
+fs::path Census::newest_bundle(const fs::path& recording) const {
+  const auto at = members_.find(recording);
+  return at == members_.end() ? fs::path{} : at->second.last_bundle;
 }
 
 void Census::for_each_living(const std::function<void(const Subject&)>& visit) const {
@@ -118,7 +125,7 @@ void Census::ended(const fs::path& recording, const Recovered* recovered) {
   if (at == members_.end() || at->second.died) return;
   Member& member = at->second;
   member.subject->end();
-  member.died = Clock::now();
+  member.died = now_();
   take_new_bundles();
   if (recovered != nullptr) {
     if (!recovered->bundle.empty()) member.last_bundle = recovered->bundle;
@@ -135,7 +142,7 @@ void Census::ended(const fs::path& recording, const Recovered* recovered) {
 }
 
 // Nothing while its bundle is not completed, or when the process lived on after it.
-std::optional<VerdictCode> Census::verdict_of(const Member& dead) const {
+std::optional<Census::ToldEnd> Census::told_end_of(const Member& dead) {
   if (dead.last_bundle.empty()) return {};
   const Json metadata = read_json(dead.last_bundle / "metadata.json");
   const std::string outcome = text_of(metadata, "outcome").value_or("running");
@@ -145,7 +152,7 @@ std::optional<VerdictCode> Census::verdict_of(const Member& dead) const {
       name == kVerdictNames.end())
     return {};
   const auto verdict = static_cast<VerdictCode>(name - kVerdictNames.begin());
-  return is_of_a_death(verdict) ? std::optional{verdict} : std::nullopt;
+  return is_of_a_death(verdict) ? std::optional{ToldEnd{verdict, outcome}} : std::nullopt;
 }
 
 void Census::settle(Member& member) {
@@ -154,12 +161,15 @@ void Census::settle(Member& member) {
   if (subject.was_replaced()) {  // no death: the process goes on under another recording
     retire(member);
   } else {
-    const std::optional<VerdictCode> told = verdict_of(member);
+    const std::optional<ToldEnd> told = told_end_of(member);
     const VerdictCode otherwise =
         member.own_verdict.value_or(subject.exited() ? VerdictCode::exited : VerdictCode::unknown);
-    const VerdictCode verdict = told.value_or(otherwise);
+    const VerdictCode verdict = told ? told->verdict : otherwise;
     member.subject->counts().deaths[static_cast<std::size_t>(verdict)] += 1;
-    if (tells_death_) tells_death_({subject, verdict, told ? member.last_bundle : fs::path{}});
+    if (tells_death_)
+      tells_death_({subject, verdict,
+                    told ? told->outcome : std::string{name_of(OutcomeKind::unknown)},
+                    told ? member.last_bundle : fs::path{}});
   }
   if (tells_change_) tells_change_();
 }
@@ -176,7 +186,7 @@ void Census::retire(Member& member) {
 }
 
 void Census::forget() {
-  const auto now = Clock::now();
+  const auto now = now_();
   std::vector<Member*> dead;
   for (auto& [path, member] : members_) {
     if (!member.died || member.retired || member.settles) continue;
@@ -234,10 +244,10 @@ std::optional<Census::Clock::time_point> Census::wakes_at() const {
 }
 
 void Census::attend(std::span<const pollfd>) {
-  const auto now = Clock::now();
+  const auto now = now_();
   for (auto& [path, member] : members_) {
     if (!member.settles) continue;
-    if (now >= *member.settles || verdict_of(member)) settle(member);
+    if (now >= *member.settles || told_end_of(member)) settle(member);
   }
 }
 

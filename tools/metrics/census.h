@@ -44,6 +44,7 @@ struct RowFigures {
 struct Death {
   const Subject& subject;
   VerdictCode verdict;
+  std::string outcome;           // as in metadata.json
   std::filesystem::path bundle;  // empty: there is none
 };
 
@@ -53,7 +54,9 @@ class Census : public Listener, public Attendant {
   static constexpr std::size_t kMostPrograms = 100;
   static constexpr auto kKeepsDead = std::chrono::minutes{5};
 
-  explicit Census(std::vector<std::filesystem::path> dump_directories);
+  // `now`: what tells the time, for tests.
+  explicit Census(std::vector<std::filesystem::path> dump_directories,
+                  std::function<Clock::time_point()> now = Clock::now);
 
   // Reads all that lives, and forgets who has been dead for long.
   void look();
@@ -61,6 +64,9 @@ class Census : public Listener, public Attendant {
   // Those that live, and what they are.
   void for_each_living(const std::function<void(const Subject&)>& visit) const;
   const Subject* find(const std::filesystem::path& recording) const;
+
+  // Of those that came since the watch began; empty: there is none.
+  std::filesystem::path newest_bundle(const std::filesystem::path& recording) const;
 
   // All programs, then all processes that have a pid.
   std::map<SeriesRow, RowFigures> rows() const;
@@ -95,11 +101,16 @@ class Census : public Listener, public Attendant {
   std::set<std::filesystem::path> directories_of_bundles() const;
   bool take_new_bundles();
   void settle(Member& member);
-  std::optional<VerdictCode> verdict_of(const Member& member) const;
+  struct ToldEnd {
+    VerdictCode verdict;
+    std::string outcome;
+  };
+  static std::optional<ToldEnd> told_end_of(const Member& member);
   void retire(Member& member);
   void forget();
 
   const std::vector<std::filesystem::path> dump_directories_;
+  const std::function<Clock::time_point()> now_;
   Members members_;                                  // by the recording
   std::map<SeriesRow, Counts> retired_;              // by program and rank
   std::map<SeriesRow, Clock::time_point> programs_;  // that were ever seen, and when: they stay
