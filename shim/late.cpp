@@ -63,8 +63,9 @@ bool begin() noexcept {
   const KeepErrno keep;
   OptionProblems problems;
   Options options = read_options(environ, problems);
-  if (options.mode == Mode::off || ::getauxval(AT_SECURE) != 0) {
-    tell_missing("everything: OOMREC_MODE=off, or the program is privileged");
+  const bool is_privileged = ::getauxval(AT_SECURE) != 0;
+  if (is_privileged || options.mode == Mode::off) {
+    tell_missing(is_privileged ? kOffByPrivilege : kOffByMode);
     return false;
   }
   // What only those enforce who see the calls.

@@ -140,7 +140,9 @@ std::string_view off_reason(const Options& options) noexcept {
   const bool recording = off.empty() && recorder::start(options);
   const HeapState heap = observe_heap(recording);
   if (!recording) {
-    tell_missing("everything: the recorder is off");
+    tell_missing(::getauxval(AT_SECURE) != 0 ? kOffByPrivilege
+                 : options.mode == Mode::off ? kOffByMode
+                                             : "everything: the recorder has switched itself off");
   } else if (!heap.observed) {
     tell_missing(heap.note.data());
   }

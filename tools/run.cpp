@@ -58,9 +58,9 @@ int run_command(const Words& words) {
   std::optional<ProgramCgroup> cgroup;  // until its end has been explained: its counters tell
   if (options.cgroup_bytes() != 0) cgroup.emplace(options.cgroup_bytes());
   const ProgramCgroup* const group = cgroup ? &*cgroup : nullptr;
-  if (options.in_force().mode == Mode::off) {
-    return exit_code_of(run_it(options, path, {}, group).wait_status);
-  }
+  // The program may load the recorder by itself, as the Python package does: it is to know, too.
+  if (options.in_force().mode == Mode::off)
+    return exit_code_of(run_it(options, path, options.settings(), group).wait_status);
   const std::string why_not = unsuitability(path);
   if (!why_not.empty()) {
     remark(fmt::format("{} {}; it runs without the recorder", printable(path), why_not));

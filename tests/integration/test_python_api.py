@@ -8,7 +8,7 @@ import sys
 
 import pytest
 from conftest import SOURCE, metadata
-from python_programs import programs
+from python_programs import package_environment, programs
 
 MIB = 1 << 20
 VERSIONS = ["3.8", "3.9", "3.10", "3.11", "3.12", "3.13"]
@@ -88,6 +88,20 @@ def test_every_python_beside_the_recorder(unrecorded, python, version):
     written = metadata(run.only_bundle())
     assert (written["reason"], written["context"]) == ("request", "asked")
     assert written["custom_metadata"] == {"step": 4, "5": "nan"}
+
+
+@pytest.mark.parametrize("how", ["run", "preloaded", "loaded"])
+def test_what_is_switched_off_is_off_and_says_so(oomrec, preload, plain, build_dir, how):
+    script = "import oomrec; found = oomrec.is_active(); print(bool(found), found.missing)"
+    words = [sys.executable, "-c", script]
+    environment = package_environment(build_dir)
+    if how == "run":
+        run = oomrec("run", "--mode", "off", "--", *words, env=environment)
+    else:
+        runner = preload if how == "preloaded" else plain
+        run = runner(*words, env={**environment, "OOMREC_MODE": "off"})
+    assert run.stdout.startswith("False everything: recording is off, by `oomrec run --mode off`")
+    assert run.stderr == "" and run.bundles() == []
 
 
 @pytest.mark.parametrize("library", ["/nowhere/liboomrec.so", "libm.so.6"])
