@@ -140,6 +140,15 @@ struct Parser<OptionType::size> {
   }
 };
 template <>
+struct Parser<OptionType::budget> {
+  static bool parse(const char* text, std::uint64_t& value) noexcept {
+    std::uint64_t bytes = 0;
+    if (!parse_size(text, bytes) || bytes < kLeastRecordingBytes) return false;
+    value = bytes;
+    return true;
+  }
+};
+template <>
 struct Parser<OptionType::count> {
   static bool parse(const char* text, std::uint64_t& value) noexcept {
     return parse_count(text, value);
@@ -281,6 +290,7 @@ std::string_view accepted_by(std::string_view variable) noexcept {
       "continue, exit=N (N up to 255) or abort",
       "rules such as malloc:nth=1000, mmap:p=0.01,seed=7 or site=train.py:42 (docs/options.md)",
       "a size such as 64M or 1.5G, or sizes with devices such as 8G@0,4G@1 or 8G@cuda:0,4G@hip:0",
+      "a size of at least 512K, such as 64M (suffixes K M G T)",
   };
 #define X(field, name, type, fallback, help) \
   if (variable == #name) return kAccepted[static_cast<std::size_t>(OptionType::type)];

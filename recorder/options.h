@@ -29,7 +29,7 @@ enum class Vendor : std::uint8_t;
   X(session_dir,      OOMREC_SESSION_DIR,    path,   "",          "where the recording lives while the program runs (default: /dev/shm, else the temporary directory)") \
   X(max_dumps,        OOMREC_MAX_DUMPS,      count,  "5",         "keep at most N bundles in the dump directory; 0: no bound") \
   X(max_total_mb,     OOMREC_MAX_TOTAL_MB,   count,  "256",       "keep at most N MiB of bundles; 0: no bound; the newest is never deleted") \
-  X(recording_size,   OOMREC_RECORDING_SIZE, size,   "",          "memory the recorder may use (default 16M sampled, 256M exact, which goes on with samples when it is used up)") \
+  X(recording_size,   OOMREC_RECORDING_SIZE, budget, "",          "memory the recorder may use, 512K or more (default 16M sampled, 256M exact, which goes on with samples when it is used up)") \
   X(sample_interval,  OOMREC_SAMPLE_INTERVAL,size,   "512K",      "mean distance of samples below 64 KiB") \
   X(python_objects,   OOMREC_PYTHON_OBJECTS, flag,   "0",         "run Python with PYTHONMALLOC=malloc, so that each small object is seen") \
   X(torch_cpu,        OOMREC_TORCH_CPU,      flag,   "0",         "record PyTorch's tensors in host memory, too (space torch); those of GPUs always are") \
@@ -51,7 +51,12 @@ enum class OptionType : std::uint8_t {
   action,
   rules,
   device_sizes,
+  budget,  // a size of which there is a least one
 };
+
+// Less holds no recording worth having: a quarter is the index of live blocks, and the recording of
+// a shell that does nothing takes 150 KiB.
+inline constexpr std::uint64_t kLeastRecordingBytes = std::uint64_t{512} << 10;
 
 // What becomes of the program at its first refusal.
 enum class OnOom : std::uint8_t { go_on, exit, abort };

@@ -2,17 +2,20 @@
 
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/uio.h>
 #include <sys/utsname.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cstring>
+#include <initializer_list>
 #include <string_view>
 
 #include "recorder/action.h"
 #include "recorder/blocks.h"
 #include "recorder/bundle/bundle.h"
 #include "recorder/bundle/expand.h"
+#include "recorder/bundle/text.h"
 #include "recorder/counters.h"
 #include "recorder/crash.h"
 #include "recorder/device/devices.h"
@@ -66,12 +69,19 @@ constinit Process g_process{};
 // --- Beginning
 // ------------------------------------------------------------------------------------
 
-void say(std::string_view what, std::string_view why) noexcept {
+// In one write, however long the parts are.
+void say(std::initializer_list<std::string_view> parts) noexcept {
   if (g_state.options.quiet) return;
-  char line[512];
-  Text text(line);
-  text << "oomrec: " << what << why << "\n";
-  system::call(SYS_write, 2, text.c_str(), text.size());
+  constexpr std::size_t kMostParts = 8;
+  iovec line[kMostParts];
+  std::size_t count = 0;
+  const auto add = [&](std::string_view part) noexcept {
+    if (count < kMostParts) line[count++] = {const_cast<char*>(part.data()), part.size()};
+  };
+  add("oomrec: ");
+  for (const std::string_view part : parts) add(part);
+  add("\n");
+  system::call(SYS_writev, 2, line, count);
 }
 
 // `path` made absolute; what does not fit is cut, and creating it will say so.
@@ -208,11 +218,25 @@ void limit_address_space() noexcept {
   if (system::call(SYS_prlimit64, 0, RLIMIT_AS, nullptr, &limits) != 0) return;
   limits.rlim_cur = std::min(limits.rlim_max, std::max(options.limit_as + ours, ours));
   if (system::call(SYS_prlimit64, 0, RLIMIT_AS, &limits, nullptr) != 0)
-    return say("RLIMIT_AS could not be set", "");
+    return say({"RLIMIT_AS could not be set"});
   if (limits.rlim_cur != options.limit_as + ours) return;  // the hard limit is lower
   g_process.limit_as_bytes = limits.rlim_cur;
   g_process.limit_as_own_bytes = ours;
   describe_limits();
+}
+
+// The user named a directory for recordings, and may look for them there. Forked children say
+// nothing: it is the same again.
+void tell_place() noexcept {
+  const std::string_view named{g_process.session_directory};
+  if (g_session.made_directory()) say({"made ", named, " for recordings"});
+  const int error = g_session.directory_error();
+  if (error == 0) return;
+  const std::string_view path{g_session.path()};
+  const std::string_view why = bundle::error_words(error);
+  if (path.empty())
+    return say({named, ": ", why, "; the recording is private memory, and is lost in a kill"});
+  say({named, ": ", why, "; the recording is in ", path.substr(0, path.rfind('/')), " instead"});
 }
 
 bool same_process() noexcept {
@@ -243,11 +267,12 @@ bool start(const Options& options) noexcept {
   map_generation();
   stack::start();
   if (!open_session(hook, false)) {
-    say("recorder off: ", g_session.off_reason());
+    say({"recorder off: ", g_session.off_reason()});
     return false;
   }
+  tell_place();
   prepare_handlers();
-  if (!bundle::prepare(environ)) say("no bundles: no memory for their writer", "");
+  if (!bundle::prepare(environ)) say({"no bundles: no memory for their writer"});
   limit_address_space();
   return true;
 }
@@ -311,7 +336,7 @@ bool begin_waiting_session(InHook hook) noexcept {
   }
   if (open_session(hook, true)) return true;
   g_state.phase.store(Phase::off, std::memory_order_relaxed);
-  say("recorder off in a child process: ", g_session.off_reason());
+  say({"recorder off in a child process: ", g_session.off_reason()});
   return false;
 }
 

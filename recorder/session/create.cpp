@@ -96,27 +96,31 @@ bool Session::create(InHook hook, const Settings& settings) noexcept {
 
 bool Session::open_in_a_place(InHook hook, const Settings& settings, u64 budget) noexcept {
   const Wishes wishes{settings.session_directory, settings.dump_directory, budget};
-  if (wishes.session_directory != nullptr && wishes.session_directory[0] != '\0') {
-    call(SYS_mkdir, wishes.session_directory, 0777);
-  }
+  const bool is_named = wishes.session_directory != nullptr && wishes.session_directory[0] != '\0';
+  made_directory_ = is_named && call(SYS_mkdir, wishes.session_directory, 0777) == 0;
   for (unsigned number = 0; number < static_cast<unsigned>(Place::count_); ++number) {
+    const auto place = static_cast<Place>(number);
     char buffer[sizeof(path_) - 128];
     Text directory_path{buffer};
-    if (!directory_in(static_cast<Place>(number), wishes, directory_path)) continue;
-    const File directory = open_own_directory(directory_path.c_str(), true);
-    if (!directory.is_open()) continue;
-    if (open_file(hook, directory_path.c_str(), directory, budget)) {
-      enforce_dead_budget(directory, g_scratch, sizeof(g_scratch));
-      return true;
+    int error = ENAMETOOLONG;
+    if (directory_in(place, wishes, directory_path)) {
+      const File directory = open_own_directory(directory_path.c_str(), true);
+      error = directory.is_open() ? open_file(hook, directory_path.c_str(), directory, budget)
+                                  : directory.error();
+      if (error == 0) {
+        enforce_dead_budget(directory, g_scratch, sizeof(g_scratch));
+        return true;
+      }
     }
+    if (is_named && place == Place::session_directory) directory_error_ = error;
   }
   return false;
 }
 
-bool Session::open_file(InHook hook, const char* directory_path, const File& directory,
-                        u64 budget) noexcept {
+int Session::open_file(InHook hook, const char* directory_path, const File& directory,
+                       u64 budget) noexcept {
   const u64 file_bytes = file_bytes_for(budget, largest_file());
-  if (file_bytes < kLeastBytes) return false;
+  if (file_bytes < kLeastBytes) return EFBIG;
   u64 random = 0;
   system::random_bytes(&random, sizeof(random));
 
@@ -131,15 +135,15 @@ bool Session::open_file(InHook hook, const char* directory_path, const File& dir
   const File file = path.truncated() ? File::refused(ENAMETOOLONG)
                                      : File::open_at(directory.descriptor(), path_ + name,
                                                      O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW, 0600);
+  int error = file.error();
   if (file.is_open()) {
-    if (call(SYS_ftruncate, file.descriptor(), file_bytes) == 0 &&
-        open_arena(hook, file.descriptor(), file_bytes, budget)) {
-      return true;
-    }
+    const long cut = call(SYS_ftruncate, file.descriptor(), file_bytes);
+    if (cut == 0 && open_arena(hook, file.descriptor(), file_bytes, budget)) return 0;
+    error = cut != 0 ? static_cast<int>(-cut) : ENOSPC;
     call(SYS_unlinkat, directory.descriptor(), path_ + name, 0);
   }
   path.clear();
-  return false;
+  return error;
 }
 
 bool Session::open_arena(InHook hook, int descriptor, u64 file_bytes, u64 budget) noexcept {

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <utility>
 
 #include "recorder/session/view.h"
 #include "recorder/system/syscalls.h"
@@ -159,10 +160,12 @@ bool directory_in(Place place, const Wishes& wishes, Text& path) noexcept {
 }
 
 File open_own_directory(const char* path, bool create) noexcept {
-  if (create) call(SYS_mkdir, path, 0700);
+  const long made = create ? call(SYS_mkdir, path, 0700) : 0;
   File directory = File::open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
   struct stat facts;
-  if (!directory.is_open()) return directory;
+  if (!directory.is_open())
+    return made < 0 && made != -EEXIST ? File::refused(static_cast<int>(-made))
+                                       : std::move(directory);
   const bool own = call(SYS_fstat, directory.descriptor(), &facts) == 0 &&
                    facts.st_uid == static_cast<uid_t>(call(SYS_geteuid));
   const bool closed = own && ((facts.st_mode & 077) == 0 ||

@@ -64,6 +64,10 @@ class Session {
   const char* path() const noexcept { return path_; }  // of the file, absolute; "" when private
   const char* off_reason() const noexcept { return off_reason_; }  // why create() returned false
 
+  // The directory that the user named for sessions: it was made; or why it was not taken, an errno.
+  bool made_directory() const noexcept { return made_directory_; }
+  int directory_error() const noexcept { return directory_error_; }
+
   // Copies `text` into the table of strings, at most kMaxStringBytes of it. 0 when full, and for an
   // empty text. No deduplication: callers intern.
   StringId add_string(InHook, std::string_view text) noexcept;
@@ -101,8 +105,8 @@ class Session {
 
  private:
   bool open_in_a_place(InHook, const Settings&, std::uint64_t budget_bytes) noexcept;
-  bool open_file(InHook, const char* directory, const system::File&,
-                 std::uint64_t budget_bytes) noexcept;
+  int open_file(InHook, const char* directory, const system::File&,
+                std::uint64_t budget_bytes) noexcept;  // 0, or an errno
   bool open_arena(InHook, int descriptor, std::uint64_t file_bytes,
                   std::uint64_t budget_bytes) noexcept;
   bool open_tables(InHook) noexcept;
@@ -116,6 +120,8 @@ class Session {
   std::int32_t pid_ = 0;
   std::uint64_t start_ticks_ = 0;  // of the process
   const char* off_reason_ = "";
+  bool made_directory_ = false;
+  int directory_error_ = 0;
   TableBase strings_;
   std::atomic<std::uint32_t> probed_lane_{0};  // probes for a dead owner so far
   char path_[1024] = {};

@@ -108,6 +108,57 @@ def test_every_value_that_is_not_understood_is_told(oomrec, preload, victim):
     assert len(ignored) == 2 and all(" is ignored: expected " in line for line in ignored)
 
 
+def test_a_recording_of_next_to_nothing_is_refused(oomrec, preload, victim):
+    for size in ("1", "0", "511K"):
+        run = oomrec("run", "--recording-size", size, "--", "true")
+        assert run.exit_code == 125 and f"--recording-size {size} is not" in run.stderr, str(run)
+        assert "Give a size of at least 512K" in run.stderr
+        run = preload(victim("hello"), env={"OOMREC_RECORDING_SIZE": size})
+        ignored = (
+            f"oomrec: OOMREC_RECORDING_SIZE={size} is ignored: expected a size of at least 512K"
+        )
+        assert run.exit_code == 0 and run.stderr.startswith(ignored), str(run)
+    run = oomrec("run", "--recording-size", "8MB", "--", "true")
+    assert "Use 8M: suffixes are K M G T" in run.stderr
+
+
+@pytest.mark.parametrize("mode", ["sampled", "exact"])
+def test_the_smallest_recording_tells_who_holds_the_memory(oomrec, victim, mode):
+    script = "held = [bytearray(1 << 20) for _ in range(30)]; bytearray(1 << 46)"
+    words = ["--recording-size", "512K", "--mode", mode]
+    run = oomrec("run", *words, "--", "python3", "-c", script)
+    assert run.exit_code == 1, str(run)
+    shown = oomrec.json("show", run.only_bundle())
+    assert shown["verdict"]["code"] == "request_too_large"
+    assert any(frame["kind"] == "python" for frame in shown["request"]["stack"])
+    largest = shown["holders"][0]
+    assert 29 << 20 <= largest["bytes"] <= 31 << 20, largest
+
+
+def places(run) -> list[str]:
+    return [line for line in run.stderr.splitlines() if "recording" in line]
+
+
+def test_where_recordings_are_is_told_when_it_is_not_as_wished(oomrec, preload, tmp_path):
+    wished = tmp_path / "made" / "for it"
+    held = "import os; x = bytearray(20 << 20); os.system('true'); pid = os.fork()"
+    held += "; x += bytearray(9 << 20)"
+    run = oomrec("run", "--session-dir", wished, "--", "python3", "-c", held)
+    (line,) = set(places(run))  # of each program that was started
+    assert line.startswith(f"oomrec: {wished}: No such file or directory; the recording is in /")
+    assert line.endswith(" instead") and not wished.exists()
+
+    wished.parent.mkdir()
+    run = oomrec("run", "--session-dir", wished, "--", "python3", "-c", held)
+    assert places(run) == [f"oomrec: made {wished} for recordings"] and wished.is_dir()
+    assert places(oomrec("run", "--session-dir", wished, "--", "python3", "-c", held)) == []
+
+    (tmp_path / "file").write_text("")
+    env = {"OOMREC_SESSION_DIR": tmp_path / "file"}
+    assert "file: Not a directory; the recording is in " in preload("true", env=env).stderr
+    assert preload("true", env={**env, "OOMREC_QUIET": "1"}).stderr == ""
+
+
 def test_a_mistyped_variable_is_told(oomrec, preload, victim):
     mistyped = {"OOMREC_LIMTI": "1G", "OOMREC_PROC_ROOT": "/proc"}
     told = "oomrec: the variable OOMREC_LIMTI has no meaning; did you mean OOMREC_LIMIT?\n"

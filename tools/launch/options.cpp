@@ -45,8 +45,8 @@ struct Misunderstood {
   std::string value;
 
   std::string advice() const {
-    const std::string_view meant =
-        row->type == OptionType::size ? size_meant(value) : std::string_view{};
+    const bool is_size = row->type == OptionType::size || row->type == OptionType::budget;
+    const std::string_view meant = is_size ? size_meant(value) : std::string_view{};
     return meant.empty() ? fmt::format("Give {}.", accepted_by(row->variable))
                          : fmt::format("Use {}: suffixes are K M G T, powers of 1024.", meant);
   }
@@ -81,6 +81,7 @@ std::string OptionRow::flag() const {
 std::string_view OptionRow::value() const {
   switch (type) {
     case OptionType::size:
+    case OptionType::budget:
       return "SIZE";
     case OptionType::count:
       return "N";
