@@ -93,6 +93,20 @@ def test_directories_are_named_by_the_time_and_do_not_collide(oomrec, tmp_path):
     assert len(list(tmp_path.glob("nightly-20*"))) == 1
 
 
+def test_what_it_leaves_is_no_bundle(oomrec, tmp_path):
+    run = oomrec("diagnose", "--device", "cpu", *SHORT, "--output", "oom_dumps/evidence")
+    assert run.exit_code in (0, 2), str(run)
+    listed = oomrec("ls", "oom_dumps")
+    assert listed.exit_code == 1 and "?" not in listed.stdout, str(listed)
+    for command in ("show", "analyze"):
+        refused = oomrec(command, "oom_dumps/evidence")
+        assert refused.exit_code == 2 and "what a `diagnose` has left" in refused.stderr
+        assert "diagnostic_summary.json in it" in refused.stderr
+    advised = "oom_dumps/evidence/telemetry_timeline.json"
+    assert f"`oomrec analyze {advised}`" in refused.stderr
+    assert oomrec("analyze", advised).exit_code == 0
+
+
 @pytest.mark.parametrize(
     "words, problem",
     [

@@ -5,6 +5,7 @@ import shutil
 import struct
 import sys
 import time
+from datetime import datetime
 
 import pytest
 from report_page import Page
@@ -147,6 +148,37 @@ def test_what_a_bundle_points_at_is_not_copied(oomrec, ranks, tmp_path):
     assert merged.exit_code == 0, str(merged)
     copied = {path.name for path in (tmp_path / "job" / "ranks" / "0").iterdir()}
     assert copied == {path.name for path in bundles[0].iterdir()} - {"notes.txt"}
+
+
+def test_each_rank_is_analyzed(oomrec, ranks, tmp_path):
+    """Merged or on the fly; the sum of all says little of any."""
+    ranks(3)
+    assert oomrec("merge", tmp_path / "oom_dumps", "-o", tmp_path / "job").exit_code == 0
+    for job in (tmp_path / "job", tmp_path / "oom_dumps"):
+        found = oomrec.json("analyze", job)
+        check("analyze", found)
+        assert [stream["rank"] for stream in found["streams"]] == [0, 1, 2]
+        peaks = [stream["peak_bytes"] for stream in found["streams"]]
+        assert all(
+            8 * MIB * (rank + 1) <= peak < 8 * MIB * (rank + 2) for rank, peak in enumerate(peaks)
+        ), peaks
+        assert found["oom_events"] == 1
+        assert "\n  rank 2 on the host: " in oomrec("analyze", job).stdout
+
+    # Where the ranks' bundles are gone there is their sum, which is no process's.
+    shutil.rmtree(tmp_path / "job" / "ranks")
+    assert "\n  memory on the host: " in oomrec("analyze", tmp_path / "job").stdout
+
+
+def test_analysis_is_by_the_clock_of_the_job(oomrec, ranks, tmp_path):
+    bundles = ranks(2)
+    shift_clock(bundles[0], 3600)
+    merge = ["merge", "--align", "mark=step 0", tmp_path / "oom_dumps", "-o", tmp_path / "job"]
+    assert oomrec(*merge).exit_code == 0
+    found = oomrec.json("analyze", tmp_path / "job")
+    began, ended = (found[key] for key in ("began_utc", "ended_utc"))
+    seconds = [datetime.fromisoformat(time.rstrip("Z")).timestamp() for time in (began, ended)]
+    assert 0 <= seconds[1] - seconds[0] < 60
 
 
 def test_merged_bundles_are_merged_again(oomrec, ranks, tmp_path):

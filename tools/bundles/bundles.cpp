@@ -87,6 +87,12 @@ std::optional<Trigger> trigger_in(const Json& metadata) {
   return static_cast<Trigger>(at - kTriggerNames.begin());
 }
 
+bool is_bundle(const fs::path& directory) {
+  std::error_code error;
+  return fs::is_regular_file(directory / kRecordingName, error) ||
+         text_of(read_json(directory / "manifest.json"), "bundle_name").has_value();
+}
+
 BundleSummary summary_of(const fs::path& bundle) {
   BundleSummary summary;
   summary.path = fs::absolute(bundle).lexically_normal();
@@ -119,9 +125,9 @@ std::vector<BundleSummary> bundles_in(const std::vector<fs::path>& directories) 
          at.increment(error)) {
       std::error_code ignored;
       const bool hidden = at->path().filename().native().starts_with('.');
-      if (!hidden && fs::is_regular_file(at->path() / "manifest.json", ignored)) {
+      if (!hidden && fs::is_regular_file(at->path() / "manifest.json", ignored) &&
+          is_bundle(at->path()))
         bundles.push_back(summary_of(at->path()));
-      }
     }
   }
   std::sort(bundles.begin(), bundles.end(), [](const BundleSummary& a, const BundleSummary& b) {

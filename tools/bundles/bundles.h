@@ -27,6 +27,10 @@ struct BundleSummary {
 std::vector<std::filesystem::path> dump_directories();
 std::vector<std::filesystem::path> dump_directories(const std::string& variable);  // of this value
 
+// Whether the directory is a bundle, also one that is damaged or was written by GPU Memory
+// Profiler. Others write a manifest.json as well: `oomrec diagnose` does.
+bool is_bundle(const std::filesystem::path& directory);
+
 // Bundles of these directories, the newest first. A directory without a manifest is none.
 std::vector<BundleSummary> bundles_in(const std::vector<std::filesystem::path>& directories);
 

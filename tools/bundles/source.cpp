@@ -71,6 +71,24 @@ bool may_be_read(const fs::path& path) {
   return magic == session::kMagic;
 }
 
+[[noreturn]] void refuse_directory(const fs::path& directory) {
+  const std::string name = printable(directory.string());
+  std::error_code error;
+  if (fs::is_regular_file(directory / "diagnostic_summary.json", error))
+    throw Error{Exit::bad_input,
+                fmt::format("{} is what a `diagnose` has left, and holds no recording", name),
+                fmt::format("diagnostic_summary.json in it says what was found; `oomrec analyze "
+                            "{}/telemetry_timeline.json` reads its samples.",
+                            name)};
+  if (is_bundle(directory) && fs::is_regular_file(directory / "events.json", error))
+    throw Error{Exit::bad_input,
+                fmt::format("{} is a bundle without a {}, as GPU Memory Profiler writes them", name,
+                            kRecordingName),
+                fmt::format("`oomrec analyze {}/events.json` reads its events.", name)};
+  throw Error{Exit::bad_input, fmt::format("{} holds no {}", name, kRecordingName),
+              "Is it a bundle? `oomrec ls` lists those of a dump directory."};
+}
+
 // A name of what can be read comes before the number or the program of a recorded process.
 fs::path named(const std::string& argument) {
   if (may_be_read(argument)) return argument;
@@ -114,11 +132,7 @@ Source open_source(const std::string& argument, std::shared_ptr<const CacheDirec
     file = source.bundle / kRecordingName;
     if (!fs::exists(file, error) && holds_ranks(path))
       return merged_source(job_of({path.string()}, {}, cache), source.bundle);
-    if (!fs::exists(file, error)) {
-      throw Error{Exit::bad_input,
-                  fmt::format("{} holds no {}", printable(path.string()), kRecordingName),
-                  "Is it a bundle? `oomrec ls` lists those of a dump directory."};
-    }
+    if (!fs::exists(file, error)) refuse_directory(path);
     refuse_unreadable(file);
     read_own_files(source);
   }

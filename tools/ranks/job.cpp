@@ -41,12 +41,6 @@ struct Candidate {
   }
 };
 
-bool is_bundle(const fs::path& path) {
-  std::error_code error;
-  return fs::is_regular_file(path / kRecordingName, error) ||
-         fs::is_regular_file(path / "manifest.json", error);
-}
-
 std::vector<fs::path> entries_of(const fs::path& directory) {
   std::vector<fs::path> entries;
   std::error_code error;

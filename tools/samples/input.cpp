@@ -1,6 +1,7 @@
 #include "tools/samples/input.h"
 
 #include <algorithm>
+#include <cmath>
 #include <filesystem>
 #include <fstream>
 
@@ -12,6 +13,7 @@
 #include "tools/leaks/suggest.h"
 #include "tools/log.h"
 #include "tools/print/stack.h"
+#include "tools/ranks/merged.h"
 #include "tools/telemetry/load.h"
 #include "tools/telemetry/recorded.h"
 #include "tools/text.h"
@@ -57,6 +59,26 @@ AnalyzeInput of_telemetry(const std::string& file) {
   return input;
 }
 
+// Of a job each rank has its own, by the job's clock: the sum of all says little of any.
+std::vector<TelemetryEvent> events_of(const Source& source) {
+  if (!source.is_job()) return events_over_time(*source.recording);
+  std::vector<TelemetryEvent> all;
+  for_each_rank(source, [&](const Json& row, const Source& rank) {
+    const Json& shift = member(row, "shift_seconds");
+    const auto shift_ns = std::llround((shift.is_number() ? shift.get<double>() : 0) * 1e9);
+    for (TelemetryEvent& event : events_over_time(*rank.recording)) {
+      event.timestamp_ns += shift_ns;
+      if (const auto number = number_of(row, "rank")) event.rank = *number;
+      all.push_back(std::move(event));
+    }
+  });
+  if (all.empty()) return events_over_time(*source.recording);  // their bundles are gone
+  std::stable_sort(all.begin(), all.end(), [](const TelemetryEvent& a, const TelemetryEvent& b) {
+    return a.timestamp_ns < b.timestamp_ns;
+  });
+  return all;
+}
+
 AnalyzeInput of_recording(const std::string& named) {
   const Source source = open_source(named, CacheDirectory::of_user());
   const Recording& recording = *source.recording;
@@ -65,7 +87,7 @@ AnalyzeInput of_recording(const std::string& named) {
   AnalyzeInput input;
   input.path = source.bundle.empty() ? recording.path().string() : source.bundle.string();
   input.kind = "recording";
-  input.events = events_over_time(recording);
+  input.events = events_of(source);
   input.curves = function_curves(recording, stacks, places);
   input.calls = calls_of(input.curves, kMostFunctions);
   const Leaks leaks = leaks_of(recording, stacks, places);

@@ -127,7 +127,7 @@ class OverTime {
 TelemetryEvent event_begun(const Recording& recording) {
   const session::Header& header = recording.header();
   TelemetryEvent event;
-  event.pid = header.pid;
+  event.pid = header.pid > 0 ? header.pid : -1;  // of many processes, or a snapshot: it has none
   event.host = printable({header.host, strnlen(header.host, sizeof header.host)});
   event.metadata = {{"mode", name_of(recording.mode_now())}};
   if (header.rank.known == 1) {
