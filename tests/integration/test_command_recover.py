@@ -165,7 +165,10 @@ def test_a_failure_that_no_bundle_can_tell_is_reported_once(oomrec, victim):
         preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, limit),
     )
     assert run.exit_code == 3 and run.bundles() == []
-    lines = run.stderr.splitlines()
+    place, *lines = run.stderr.splitlines()
+    assert place.endswith(
+        ": File too large; the recording is private memory, and is lost in a kill"
+    )
     assert len(lines) == 3 and lines[0].startswith("oomrec: dies asked malloc for"), str(run)
     assert lines[2] == f"oomrec: {run.dump_dir}: File too large; no bundle could be written"
 

@@ -1,11 +1,13 @@
 #include "tools/track/flight_recorder.h"
 
 #include <cstdlib>
+#include <exception>
 #include <filesystem>
 
 #include "tools/bundles/writing.h"
 #include "tools/error.h"
 #include "tools/output_file.h"
+#include "tools/text.h"
 
 namespace oomrec::tools {
 namespace {
@@ -43,14 +45,20 @@ FlightRecorder::Captured FlightRecorder::capture(const Recording& recording,
   bundle::Cause cause;
   cause.trigger = Trigger::request;
   cause.reason = reason;
-  // A copy: the session goes on while it is read.
-  const Recording copy{recording.path()};
-  const Written written =
-      write_bundle(copy, cause, fs::absolute(options_.directory).lexically_normal().string());
-  if (written.bundle.empty()) return {{}, written.problem};
-  ++captured_;
-  add_telemetry(written.bundle.string());
-  return {written.bundle.string(), {}};
+  // What is critical often ends in the same moment, and its recording with it; what is tracked so
+  // far is to be told all the same.
+  try {
+    // A copy: the session goes on while it is read.
+    const Recording copy{recording.path()};
+    const Written written =
+        write_bundle(copy, cause, fs::absolute(options_.directory).lexically_normal().string());
+    if (written.bundle.empty()) return {{}, written.problem};
+    ++captured_;
+    add_telemetry(written.bundle.string());
+    return {written.bundle.string(), {}};
+  } catch (const std::exception& error) {
+    return {{}, printable(error.what())};
+  }
 }
 
 // What was seen before, beside what the process recorded itself.

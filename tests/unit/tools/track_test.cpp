@@ -1,10 +1,12 @@
 // What is worth an alert, and what is a risk: looks made by hand.
 #include <doctest/doctest.h>
 
+#include "tests/unit/tools/recording_image.h"
 #include "tools/diagnose/risk.h"
 #include "tools/error.h"
 #include "tools/observe/device_choice.h"
 #include "tools/track/alerts.h"
+#include "tools/track/flight_recorder.h"
 
 using namespace oomrec::tools;
 
@@ -72,6 +74,18 @@ TEST_CASE("fragmentation tells of an allocator's own figures only") {
   TrackAlerts alerts{{}};
   REQUIRE(alerts.look(look, 0).size() == 1);
   CHECK(alerts.look(look, 0).empty());
+}
+
+TEST_CASE("a process that ends when it is critical leaves no bundle, and tracking goes on") {
+  oomrec::tests::RecordingImage image;
+  const Recording recording{image.path()};
+  std::filesystem::remove(image.path());
+  FlightRecorder recorder{{.directory = "nowhere"}};
+  const auto captured = recorder.capture(recording, "critical");
+  CHECK(captured.bundle.empty());
+  CHECK(captured.problem.find(image.path()) != std::string::npos);
+  CHECK(recorder.captured() == 0);
+  CHECK(recorder.capture(recording, "critical").problem.empty());  // too soon
 }
 
 TEST_CASE("risk begins at 85 %, at 30 % inactive, at one OOM") {
