@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 import schemas
+from watched_program import Program
 from watching import TELLS_STRANGERS, Watch, wait_for
 
 MIB = 2**20
@@ -125,6 +126,18 @@ def test_the_bundle_of_a_refusal_is_told_while_the_process_lives(alerted, preloa
     alert = watching.first("failure")
     (manifest,) = preload.dump_dir.glob("oom_*/manifest.json")
     assert alert["bundle"] == str(manifest.parent) and process.poll() is None
+
+
+def test_a_bundle_from_before_is_not_that_of_a_refusal(alerted, preload):
+    watching = alerted()
+    program = Program(preload.start, env={"OOMREC_LIMIT": "200M", "OOMREC_WARN": "50"})
+    program.do(120)
+    wait_for(lambda: list(preload.dump_dir.glob("oom_*/manifest.json")))
+    time.sleep(2.1)  # the warning's has been seen
+    program.do("refuse")
+    alert = watching.first("failure")
+    told = json.loads((Path(alert["bundle"]) / "metadata.json").read_text())
+    assert told["reason"] != "near_limit" and told["request"]["size"] > 2**45
 
 
 @pytest.mark.skipif(not TELLS_STRANGERS, reason="nobody tells us how a process ended")

@@ -13,7 +13,7 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr auto kBetweenLooks = 1s;
-constexpr unsigned kLooksForBundle = 3;  // a refusal's is written meanwhile
+constexpr unsigned kLooksForBundle = 6;  // of a refusal: its writer gives up after 5 s
 
 // "python3.11 (pid 4711, rank 2)"
 std::string name_of_process(const Subject& subject) {
@@ -95,9 +95,18 @@ void Alerts::look_at_failures(const Subject& subject, bool has_ended) {
   const std::uint64_t total = subject.counts().failures_total();
   const std::uint64_t before = subject.start_ns() < began_ns_ ? total : 0;
   Refusals& told = refusals_.try_emplace(subject.path(), Refusals{before}).first->second;
-  if (total <= told.count) return;
   std::filesystem::path bundle = census_.newest_bundle(subject.path());
-  if (!has_ended && bundle == told.bundle && ++told.looks_waited < kLooksForBundle) return;
+  if (total <= told.count) {
+    told.bundle = std::move(bundle);  // of something else, such as a limit that was near
+    return;
+  }
+  if (!has_ended && bundle == told.bundle) {
+    ++told.looks_waited;
+    const bool may_just_begin = told.looks_waited == 1;
+    if (may_just_begin ||
+        (census_.awaits_bundle(subject.path()) && told.looks_waited < kLooksForBundle))
+      return;
+  }
   const std::uint64_t more = total - told.count;
   told = {total, bundle};
   Concern trouble = trouble_of(Rule::failure, subject);

@@ -43,7 +43,7 @@ class Alerts : public Listener, public Attendant {
   void look_at_failures(const Subject& subject, bool has_ended);
   void send(const Alert& alert);
 
-  // What has been told of a process's refusals.
+  // What has been told of a process's refusals, and its newest bundle then.
   struct Refusals {
     std::uint64_t count = 0;
     std::filesystem::path bundle = {};

@@ -60,6 +60,18 @@ fs::path Census::newest_bundle(const fs::path& recording) const {
   return at == members_.end() ? fs::path{} : at->second.last_bundle;
 }
 
+bool Census::awaits_bundle(const fs::path& recording) const {
+  const auto at = members_.find(recording);
+  return at != members_.end() && !at->second.died && awaits_bundle_of(at->second);
+}
+
+// It has written more bundles than were found.
+bool Census::awaits_bundle_of(const Member& member) {
+  const auto& found = member.subject->counts().bundles;
+  const auto sum = std::accumulate(found.begin(), found.end(), std::uint64_t{0});
+  return member.subject->bundles_written() > member.bundles_before + sum;
+}
+
 void Census::for_each_living(const std::function<void(const Subject&)>& visit) const {
   for (const auto& [path, member] : members_)
     if (!member.died) visit(*member.subject);
@@ -97,14 +109,12 @@ bool Census::take_new_bundles() {
 }
 
 void Census::look() {
-  bool untold = false;  // somebody has written more bundles than were found
+  bool untold = false;
   std::vector<fs::path> replaced;
   for (auto& [path, member] : members_) {
     if (member.died) continue;
     member.subject->look();
-    const auto& found = member.subject->counts().bundles;
-    const auto sum = std::accumulate(found.begin(), found.end(), std::uint64_t{0});
-    untold = untold || member.subject->bundles_written() > member.bundles_before + sum;
+    untold = untold || awaits_bundle_of(member);
     if (member.subject->is_replaced()) replaced.push_back(path);
   }
   for (const fs::path& path : replaced) ended(path, nullptr);

@@ -67,6 +67,8 @@ class Census : public Listener, public Attendant {
 
   // Of those that came since the watch began; empty: there is none.
   std::filesystem::path newest_bundle(const std::filesystem::path& recording) const;
+  // Whether one of a living process is being written.
+  bool awaits_bundle(const std::filesystem::path& recording) const;
 
   // All programs, then all processes that have a pid.
   std::map<SeriesRow, RowFigures> rows() const;
@@ -101,6 +103,7 @@ class Census : public Listener, public Attendant {
   std::set<std::filesystem::path> directories_of_bundles() const;
   bool take_new_bundles();
   void settle(Member& member);
+  static bool awaits_bundle_of(const Member& member);
   struct ToldEnd {
     VerdictCode verdict;
     std::string outcome;
