@@ -60,19 +60,25 @@ Watcher::~Watcher() {
   if (changes_ >= 0) close(changes_);
 }
 
-// Where the directory is yet to be made, its making is waited for.
+// Where the directory is yet to be made, its making is waited for. What was made before that watch
+// began, nothing would tell of: then it is tried again.
 void Watcher::watch_for_new(const std::filesystem::path& directory) {
   if (changes_ < 0) return;
-  constexpr std::uint32_t kNew = IN_CREATE | IN_MOVED_TO;
-  std::string awaited;  // in there: any file
-  std::filesystem::path there = directory;
-  int watch = inotify_add_watch(changes_, there.c_str(), kNew);
-  while (watch < 0 && errno == ENOENT && there.has_relative_path()) {
-    awaited = there.filename();
-    there = there.parent_path();
-    watch = inotify_add_watch(changes_, there.c_str(), kNew | IN_MASK_ADD);
+  constexpr std::uint32_t kNew = IN_CREATE | IN_MOVED_TO | IN_MASK_ADD;
+  for (bool made_meanwhile = true; made_meanwhile;) {
+    std::string awaited;  // in there: any file
+    std::filesystem::path there = directory;
+    int watch = inotify_add_watch(changes_, there.c_str(), kNew);
+    while (watch < 0 && errno == ENOENT && there.has_relative_path()) {
+      awaited = there.filename();
+      there = there.parent_path();
+      watch = inotify_add_watch(changes_, there.c_str(), kNew);
+    }
+    if (watch < 0) return;
+    awaited_[watch].insert(awaited);
+    std::error_code error;
+    made_meanwhile = !awaited.empty() && std::filesystem::exists(there / awaited, error);
   }
-  if (watch >= 0) awaited_[watch].insert(awaited);
 }
 
 // Whether one of the changes is one that was waited for.
