@@ -13,6 +13,8 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr auto kBetweenLooks = 1s;
+// A recording's start is told by the coarse clock, which may be so far behind.
+constexpr std::uint64_t kClockStep_ns = 10'000'000;
 constexpr unsigned kLooksForBundle = 6;  // of a refusal: its writer gives up after 5 s
 
 // "python3.11 (pid 4711, rank 2)"
@@ -93,7 +95,8 @@ void Alerts::look_at_devices() {
 // What was refused before the watch began is not told.
 void Alerts::look_at_failures(const Subject& subject, bool has_ended) {
   const std::uint64_t total = subject.counts().failures_total();
-  const std::uint64_t before = subject.start_ns() < began_ns_ ? total : 0;
+  const bool is_older = subject.start_ns() + kClockStep_ns < began_ns_;
+  const std::uint64_t before = is_older ? total : 0;
   Refusals& told = refusals_.try_emplace(subject.path(), Refusals{before}).first->second;
   std::filesystem::path bundle = census_.newest_bundle(subject.path());
   if (total <= told.count) {
