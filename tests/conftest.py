@@ -293,6 +293,21 @@ def cgroup():
         group.remove()
 
 
+@pytest.fixture
+def calm_machine() -> None:
+    """Before a test of a process that ends although nothing is short: other tests make the machine
+    wait for memory, and what it waited is told for ten seconds."""
+    until = time.monotonic() + 60
+    while time.monotonic() < until:
+        try:
+            lines = Path("/proc/pressure/memory").read_text().splitlines()
+        except OSError:
+            return  # a kernel that does not tell
+        if all(float(line.split()[1].removeprefix("avg10=")) < 5 for line in lines):
+            return
+        time.sleep(0.5)
+
+
 @pytest.fixture(scope="session")
 def golden():
     """golden(name, text) compares with tests/golden/NAME; scripts/golden writes the files anew."""

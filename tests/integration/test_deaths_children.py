@@ -18,7 +18,7 @@ FATAL = ("cgroup_oom_kill", "killed_near_limit")
 
 
 @pytest.fixture(autouse=True)
-def without_warning(oomrec, preload):
+def without_warning(oomrec, preload, calm_machine):
     """The bundle before the kill has tests of its own: test_deaths_near_limit.py."""
     for runner in (oomrec, preload):
         runner.environment["OOMREC_WARN"] = "0"
