@@ -21,8 +21,9 @@ class TextSpace {
     texts_.message = cut(message_, given.message);
     texts_.traceback = cut(traceback_, given.traceback);
     texts_.backend = given.backend;
-    return json(metadata_, given.metadata, texts_.metadata, true) &
-           json(objects_, given.objects, texts_.objects, false);
+    const bool has_metadata = json(metadata_, given.metadata, texts_.metadata, true);
+    const bool has_objects = json(objects_, given.objects, texts_.objects, false);
+    return has_metadata && has_objects;
   }
   const ExceptionTexts& texts() const noexcept { return texts_; }
 

@@ -79,7 +79,7 @@ void explain(Verdict& verdict, const session::View& view, Trigger trigger, std::
     explain_child(verdict, view, child, death, outcome);
   } else if (explained_by_crash) {
     explain_crash(verdict, view);
-  } else if (trigger == Trigger::near_limit) {
+  } else if (trigger == Trigger::near_limit) {  // NOLINT(bugprone-branch-clone): the order counts
     explain_near_limit(verdict, view, health);
   } else if (trigger == Trigger::pressure) {
     explain_pressure(verdict, view, health);
