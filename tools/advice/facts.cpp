@@ -19,6 +19,7 @@ constexpr std::size_t kMostHolders = 1000;
 
 std::vector<Place> copied(const std::vector<PlaceId>& ids, const Places& places) {
   std::vector<Place> stack;
+  stack.reserve(ids.size());
   for (const PlaceId id : ids) stack.push_back(places[id]);
   return stack;
 }
@@ -47,6 +48,7 @@ class Subjects {
   Subjects(const Source& source, const std::vector<HolderFigures>& holders, const Leaks& leaks) {
     Stacks stacks{*source.recording, *source.places};
     std::vector<StackId> stack_of;
+    stack_of.reserve(holders.size());
     for (const HolderFigures& holder : holders) stack_of.push_back(stacks.of_node(holder.node));
     const std::vector<PlaceId> subjects = subjects_of(stacks, *source.places);
     for (std::size_t i = 0; i < holders.size(); ++i) {

@@ -17,7 +17,7 @@ namespace {
 constexpr const char* kHowToGetThem = "pip install 'oomrec[plot]'";
 
 std::string last_line(const std::string& text) {
-  const std::size_t end = text.find_last_not_of("\n");
+  const std::size_t end = text.find_last_not_of('\n');
   const std::size_t begin = end == text.npos ? text.npos : text.rfind('\n', end);
   return printable(text.substr(begin == text.npos ? 0 : begin + 1, end - begin));
 }

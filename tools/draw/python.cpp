@@ -73,6 +73,7 @@ PythonAnswer run_python(const fs::path& python, const std::string& script,
   std::vector<std::string> words = {python.string(), "-c", kRun, script};
   words.insert(words.end(), arguments.begin(), arguments.end());
   std::vector<char*> argv;
+  argv.reserve(words.size() + 1);
   for (std::string& word : words) argv.push_back(word.data());
   argv.push_back(nullptr);
   const pid_t child = fork();

@@ -1,5 +1,7 @@
 // Rows as comma-separated values (tools/csv.h), one an entry; the first line names the columns, and
 // a stack is one cell: "outermost;…;innermost".
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "tools/csv.h"
@@ -13,7 +15,7 @@ namespace {
 void flatten(const Json& record, const std::string& prefix, std::vector<std::string>& names,
              std::vector<std::string>& cells) {
   for (const auto& [key, value] : record.items()) {
-    const std::string name = prefix.empty() ? key : prefix + "." + key;
+    const std::string name = prefix.empty() ? key : fmt::format("{}.{}", prefix, key);
     if (value.is_object()) {
       flatten(value, name, names, cells);
     } else {

@@ -148,11 +148,12 @@ std::string escaped_label(std::string_view value) {
 
 std::string exposition(std::map<SeriesRow, RowFigures> rows,
                        std::optional<Attendant::Clock::time_point> last_scrape) {
-  for (auto& [row, figures] : rows)
-    if (last_scrape && figures.born >= *last_scrape) figures.counts = {};
+  for (auto& row : rows)
+    if (last_scrape && row.second.born >= *last_scrape) row.second.counts = {};
   Drivers drivers;
   see_drivers(rows, drivers.are_here);
   std::vector<std::string> bases;
+  bases.reserve(rows.size());
   for (const auto& [row, figures] : rows) bases.push_back(base_labels(row));
   std::string text = fmt::format(
       "# HELP oomrec_build_info The oomrec that watches.\n# TYPE oomrec_build_info gauge\n"

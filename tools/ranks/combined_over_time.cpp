@@ -70,6 +70,7 @@ void add_device(session::DevicePoint& point, std::uint32_t device, const DeviceM
 
 void add_points(Image& image, const std::deque<RankPart>& parts) {
   std::vector<Series<Moment>> all;
+  all.reserve(parts.size());
   for (const RankPart& part : parts) all.push_back({&part, timeline_of(part.recording()).moments});
   std::array<std::uint64_t, kSpaceCount> peaks{};
   walk_through(all, moments_of(all, kMostPoints),
@@ -131,6 +132,7 @@ void add_checkpoint(Image& image, std::uint64_t time, const std::deque<RankPart>
 
 void add_checkpoints(Image& image, const std::deque<RankPart>& parts) {
   std::vector<Series<Checkpoint>> all;
+  all.reserve(parts.size());
   for (const RankPart& part : parts) all.push_back({&part, checkpoints_of(part.recording())});
   walk_through(all, moments_of(all, session::kCheckpoints),
                [&](std::uint64_t time, const std::vector<const Checkpoint*>& latest) {

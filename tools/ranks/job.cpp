@@ -54,12 +54,11 @@ bool is_recording(const fs::path& path) { return path.extension() == session::kF
 
 void add_named(const fs::path& path, bool itself, std::vector<Named>& found) {
   std::error_code error;
-  if (!fs::is_directory(path, error) || !may_read(path)) {
-    found.push_back({path, itself});
-  } else if (is_merged(path)) {
+  const bool is_open_directory = fs::is_directory(path, error) && may_read(path);
+  if (is_open_directory && is_merged(path)) {
     if (!itself) return;  // its ranks are beside it
     for (const fs::path& rank : entries_of(path / kRanksName)) found.push_back({rank, false});
-  } else if (is_bundle(path)) {
+  } else if (!is_open_directory || is_bundle(path)) {
     found.push_back({path, itself});
   } else if (itself) {
     recover_orphans({fs::absolute(path).lexically_normal()});

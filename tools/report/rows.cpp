@@ -107,9 +107,9 @@ std::vector<std::string> labels_of(const Recording& recording) {
 
 double age_ms(const HolderFigures& figures, std::uint64_t end_ns) {
   if (!figures.oldest_ns) return -1;
-  return *figures.oldest_ns < end_ns
-             ? static_cast<double>((end_ns - *figures.oldest_ns) / 1'000'000)
-             : 0;
+  const std::uint64_t age_ns = end_ns - std::min(*figures.oldest_ns, end_ns);
+  const std::uint64_t whole_ms = age_ns / 1'000'000;
+  return static_cast<double>(whole_ms);
 }
 
 }  // namespace

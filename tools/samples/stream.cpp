@@ -45,6 +45,7 @@ std::vector<Stream> streams_of(const std::vector<TelemetryEvent>& events) {
     stream.events.push_back(event);
   }
   std::vector<Stream> streams;
+  streams.reserve(found.size());
   for (auto& [key, stream] : found) streams.push_back(std::move(stream));
   return streams;
 }

@@ -69,6 +69,8 @@ template <class... Cases>
 struct Either : Cases... {
   using Cases::operator()...;
 };
+template <class... Cases>
+Either(Cases...) -> Either<Cases...>;
 
 [[noreturn]] void refuse(std::string_view key, std::string_view why) {
   throw std::invalid_argument{fmt::format("{} {}", key, why)};
@@ -158,7 +160,8 @@ Json written(const Field& field, const TelemetryEvent& event) {
 
 TelemetryEvent event_of_version_2(const Json& record, bool cells) {
   TelemetryEvent event;
-  for (const auto& [key, value] : record.items()) {
+  for (const auto& member : record.items()) {
+    const std::string& key = member.key();
     const bool known =
         key == kVersionKey || std::any_of(fields().begin(), fields().end(),
                                           [&](const Field& field) { return field.key == key; });
