@@ -2,12 +2,12 @@
 
 #include <signal.h>
 
-#include "recorder/bundle/bundle.h"
+#include "common/system/files.h"
+#include "common/system/signal_action.h"
+#include "common/system/syscalls.h"
+#include "recorder/helper/from_process.h"
 #include "recorder/recorder.h"
 #include "recorder/state.h"
-#include "recorder/system/files.h"
-#include "recorder/system/signal_action.h"
-#include "recorder/system/syscalls.h"
 #include "recorder/telling.h"
 
 namespace oomrec::recorder {

@@ -2,7 +2,7 @@
 // command (--on-oom-exec), then continue, exit or abort (--on-oom).
 #pragma once
 
-#include "recorder/hook_scope.h"
+#include "common/system/hook_scope.h"
 
 namespace oomrec::recorder {
 

@@ -2,11 +2,11 @@
 
 #include <new>
 
-#include "recorder/bundle/frames.h"
-#include "recorder/bundle/text.h"
-#include "recorder/session/view.h"
-#include "recorder/stack/elf_symbols.h"
+#include "common/session/view.h"
+#include "common/text/frames.h"
+#include "common/text/text.h"
 #include "recorder/state.h"
+#include "recorder/symbols/elf_symbols.h"
 
 namespace oomrec::recorder {
 

@@ -5,8 +5,8 @@
 #include <cstdint>
 #include <span>
 
-#include "recorder/hook_scope.h"
-#include "recorder/vocabulary.h"
+#include "common/session/vocabulary.h"
+#include "common/system/hook_scope.h"
 
 namespace oomrec::recorder {
 

@@ -5,7 +5,7 @@
 
 #include <cstdint>
 
-#include "recorder/hook_scope.h"
+#include "common/system/hook_scope.h"
 
 namespace oomrec::recorder {
 

@@ -4,12 +4,12 @@
 
 #include <atomic>
 
-#include "recorder/bundle/verdict.h"
+#include "common/system/files.h"
+#include "common/verdict/verdict.h"
 #include "recorder/failures.h"
 #include "recorder/session/writer.h"
 #include "recorder/stack/stack.h"
 #include "recorder/state.h"
-#include "recorder/system/files.h"
 #include "recorder/threads.h"
 
 namespace oomrec::recorder {

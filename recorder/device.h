@@ -11,11 +11,11 @@
 #include <span>
 #include <string_view>
 
-#include "recorder/hook_scope.h"
+#include "common/session/devices.h"
+#include "common/session/vocabulary.h"
+#include "common/system/hook_scope.h"
 #include "recorder/live/device_blocks.h"
 #include "recorder/recorder.h"
-#include "recorder/session/devices.h"
-#include "recorder/vocabulary.h"
 
 namespace oomrec::recorder {
 

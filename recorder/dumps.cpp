@@ -5,9 +5,9 @@
 #include <atomic>
 #include <cstring>
 
+#include "common/system/spin_lock.h"
 #include "recorder/process.h"
 #include "recorder/state.h"
-#include "recorder/system/spin_lock.h"
 
 namespace oomrec::recorder {
 

@@ -5,9 +5,9 @@
 #include <cstdint>
 #include <string_view>
 
-#include "recorder/bundle/bundle.h"
-#include "recorder/hook_scope.h"
-#include "recorder/session/entries.h"
+#include "common/bundle/bundle.h"
+#include "common/session/entries.h"
+#include "common/system/hook_scope.h"
 
 namespace oomrec::recorder {
 

@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-#include "recorder/session/layout.h"
+#include "common/session/layout.h"
 
 namespace oomrec::recorder {
 

@@ -2,8 +2,8 @@
 
 #include <cerrno>
 
-#include "recorder/limit/counted_limits.h"
-#include "recorder/system/spin_lock.h"
+#include "common/limits/counted_limits.h"
+#include "common/system/spin_lock.h"
 
 namespace oomrec::recorder {
 namespace {

@@ -1,9 +1,9 @@
 // What bounds this process, read at a refusal and kept for those that follow within 100 ms.
 #pragma once
 
-#include "recorder/limit/ceilings.h"
+#include "common/limits/ceilings.h"
+#include "common/session/layout.h"
 #include "recorder/recorder.h"
-#include "recorder/session/layout.h"
 
 namespace oomrec::recorder {
 

@@ -1,8 +1,8 @@
 // What the program says of its exceptions and asks of its bundles: it waits for them.
-#include "recorder/bundle/bundle.h"
+#include "common/system/files.h"
+#include "recorder/helper/from_process.h"
 #include "recorder/known_refusals.h"
 #include "recorder/state.h"
-#include "recorder/system/files.h"
 #include "recorder/telling.h"
 #include "recorder/threads.h"
 

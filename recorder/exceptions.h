@@ -1,7 +1,7 @@
 // What the program says of its exceptions; recorder.h has what it calls.
 #pragma once
 
-#include "recorder/hook_scope.h"
+#include "common/system/hook_scope.h"
 
 namespace oomrec::recorder {
 

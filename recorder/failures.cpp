@@ -1,5 +1,6 @@
 #include "recorder/failures.h"
 
+#include "common/system/files.h"
 #include "recorder/action.h"
 #include "recorder/counters.h"
 #include "recorder/device/devices.h"
@@ -7,7 +8,6 @@
 #include "recorder/handlers.h"
 #include "recorder/known_refusals.h"
 #include "recorder/news.h"
-#include "recorder/system/files.h"
 #include "recorder/telling.h"
 #include "recorder/threads.h"
 #include "recorder/tick.h"

@@ -7,7 +7,7 @@
 
 #include <cstdint>
 
-#include "recorder/hook_scope.h"
+#include "common/system/hook_scope.h"
 #include "recorder/recorder.h"
 #include "recorder/refusal.h"
 

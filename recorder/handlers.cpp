@@ -9,9 +9,9 @@
 #include <cstddef>
 #include <iterator>
 
+#include "common/system/files.h"
+#include "common/system/syscalls.h"
 #include "recorder/crash.h"
-#include "recorder/system/files.h"
-#include "recorder/system/syscalls.h"
 
 // Where the kernel returns to from a handler; in the words by which debuggers know a signal frame.
 asm(R"(

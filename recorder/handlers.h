@@ -10,8 +10,8 @@
 
 #include <cstdint>
 
-#include "recorder/hook_scope.h"
-#include "recorder/system/signal_action.h"
+#include "common/system/hook_scope.h"
+#include "common/system/signal_action.h"
 
 namespace oomrec::recorder {
 

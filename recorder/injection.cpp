@@ -1,7 +1,7 @@
 #include "recorder/injection.h"
 
+#include "common/options/fault_rules.h"
 #include "recorder/injection_site.h"
-#include "recorder/limit/injection.h"
 #include "recorder/live/index.h"
 #include "recorder/session/writer.h"
 #include "recorder/stack/stack.h"

@@ -1,13 +1,13 @@
-// Requests refused on purpose: which, by the rules of --fail (recorder/limit/injection.h).
+// Requests refused on purpose: which, by the rules of --fail (common/options/fault_rules.h).
 //
 // Asked by admits() only, before the real function; the recorder's own calls and nested ones never
 // come here. A rule's calls are counted for the process, a fork's child begins anew. A stack is
 // captured only where a rule names a site; whether a site is on it is found out once a stack.
 #pragma once
 
-#include "recorder/hook_scope.h"
+#include "common/session/layout.h"
+#include "common/system/hook_scope.h"
 #include "recorder/recorder.h"
-#include "recorder/session/layout.h"
 
 namespace oomrec::recorder {
 

@@ -2,10 +2,10 @@
 
 #include <algorithm>
 
-#include "recorder/session/view.h"
+#include "common/session/python_lines.h"
+#include "common/session/view.h"
 #include "recorder/session/writer.h"
-#include "recorder/stack/elf_symbols.h"
-#include "recorder/stack/python_lines.h"
+#include "recorder/symbols/elf_symbols.h"
 
 namespace oomrec::recorder {
 namespace {

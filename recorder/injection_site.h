@@ -1,8 +1,8 @@
 // Whether the site that a rule of --fail names is on a stack of the session.
 #pragma once
 
-#include "recorder/hook_scope.h"
-#include "recorder/limit/injection.h"
+#include "common/options/fault_rules.h"
+#include "common/system/hook_scope.h"
 
 namespace oomrec::recorder {
 

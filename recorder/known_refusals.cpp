@@ -1,11 +1,11 @@
 #include "recorder/known_refusals.h"
 
+#include "common/system/files.h"
+#include "common/system/spin_lock.h"
 #include "recorder/device/devices.h"
 #include "recorder/evidence.h"
 #include "recorder/injection.h"
 #include "recorder/state.h"
-#include "recorder/system/files.h"
-#include "recorder/system/spin_lock.h"
 
 namespace oomrec::recorder {
 

@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <span>
 
-#include "recorder/hook_scope.h"
+#include "common/system/hook_scope.h"
 #include "recorder/refusal.h"
 
 namespace oomrec::recorder {

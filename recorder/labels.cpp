@@ -2,14 +2,14 @@
 
 #include <cstring>
 
-#include "recorder/bundle/frames.h"
-#include "recorder/bundle/json_check.h"
+#include "common/system/files.h"
+#include "common/text/frames.h"
+#include "common/text/json_check.h"
 #include "recorder/live/index.h"
 #include "recorder/recorder.h"
 #include "recorder/session/writer.h"
 #include "recorder/stack/stack.h"
 #include "recorder/state.h"
-#include "recorder/system/files.h"
 #include "recorder/threads.h"
 
 namespace oomrec::recorder {

@@ -10,8 +10,8 @@
 #include <cstdint>
 #include <string_view>
 
-#include "recorder/hook_scope.h"
-#include "recorder/session/layout.h"
+#include "common/session/layout.h"
+#include "common/system/hook_scope.h"
 
 namespace oomrec::recorder {
 

@@ -2,10 +2,10 @@
 
 #include <cstring>
 
+#include "common/system/files.h"
 #include "recorder/counters.h"
 #include "recorder/device.h"
 #include "recorder/device/devices.h"
-#include "recorder/system/files.h"
 #include "recorder/tick.h"
 
 namespace oomrec::recorder {

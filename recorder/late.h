@@ -5,8 +5,8 @@
 #include <cstdint>
 #include <string_view>
 
-#include "recorder/hook_scope.h"
-#include "recorder/session/devices.h"
+#include "common/session/devices.h"
+#include "common/system/hook_scope.h"
 
 namespace oomrec::recorder {
 

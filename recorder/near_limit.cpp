@@ -2,11 +2,11 @@
 
 #include <limits>
 
+#include "common/limits/health.h"
+#include "common/system/files.h"
 #include "recorder/counters.h"
 #include "recorder/failures.h"
-#include "recorder/limit/health.h"
 #include "recorder/news.h"
-#include "recorder/system/files.h"
 
 namespace oomrec::recorder {
 

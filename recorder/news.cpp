@@ -6,10 +6,10 @@
 #include <algorithm>
 #include <limits>
 
+#include "common/system/files.h"
+#include "common/system/syscalls.h"
 #include "recorder/counters.h"
 #include "recorder/near_limit.h"
-#include "recorder/system/files.h"
-#include "recorder/system/syscalls.h"
 
 namespace oomrec::recorder {
 

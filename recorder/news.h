@@ -9,8 +9,8 @@
 
 #include <cstdint>
 
-#include "recorder/hook_scope.h"
-#include "recorder/limit/health.h"
+#include "common/limits/health.h"
+#include "common/system/hook_scope.h"
 
 namespace oomrec::recorder {
 

@@ -2,8 +2,8 @@
 
 #include <optional>
 
+#include "common/options/rank_variables.h"
 #include "recorder/environment.h"
-#include "recorder/rank_variables.h"
 
 namespace oomrec::recorder {
 

@@ -4,12 +4,12 @@
 // status), one with api `oomrec_mark` the program's own (address: its entry in `marks`).
 #include "recorder/recorder.h"
 
+#include "common/system/files.h"
 #include "recorder/ended_children.h"
 #include "recorder/news.h"
 #include "recorder/session/writer.h"
 #include "recorder/stack/stack.h"
 #include "recorder/state.h"
-#include "recorder/system/files.h"
 #include "recorder/threads.h"
 #include "recorder/tick.h"
 

@@ -10,9 +10,9 @@
 #include <span>
 #include <string_view>
 
-#include "recorder/hook_scope.h"
-#include "recorder/options.h"
-#include "recorder/vocabulary.h"
+#include "common/options/options.h"
+#include "common/session/vocabulary.h"
+#include "common/system/hook_scope.h"
 
 namespace oomrec::bundle {
 struct ExceptionTexts;

@@ -7,11 +7,11 @@
 #include <algorithm>
 #include <atomic>
 
+#include "common/system/files.h"
+#include "common/system/syscalls.h"
+#include "common/system/text.h"
 #include "recorder/session/writer.h"
 #include "recorder/state.h"
-#include "recorder/system/files.h"
-#include "recorder/system/syscalls.h"
-#include "recorder/system/text.h"
 
 namespace oomrec::recorder {
 

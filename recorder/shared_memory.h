@@ -5,7 +5,7 @@
 // looked at where the mapping is made: some 2 µs for a mapping that counts, nothing for others.
 #pragma once
 
-#include "recorder/hook_scope.h"
+#include "common/system/hook_scope.h"
 #include "recorder/recorder.h"
 
 namespace oomrec::recorder {

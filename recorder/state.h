@@ -5,14 +5,14 @@
 #include <atomic>
 #include <cstdint>
 
-#include "recorder/limit/soft_limit.h"
+#include "common/options/options.h"
+#include "common/session/layout.h"
 #include "recorder/live/block_hash.h"
 #include "recorder/live/device_blocks.h"
 #include "recorder/live/holder_table.h"
 #include "recorder/live/range_table.h"
 #include "recorder/live/side_table.h"
-#include "recorder/options.h"
-#include "recorder/session/layout.h"
+#include "recorder/live/soft_limit.h"
 #include "recorder/session/writer.h"
 
 namespace oomrec::recorder {

@@ -2,12 +2,12 @@
 
 #include <time.h>
 
+#include "common/system/files.h"
 #include "recorder/device/fragmentation.h"
 #include "recorder/dumps.h"
 #include "recorder/known_refusals.h"
 #include "recorder/labels.h"
 #include "recorder/news.h"
-#include "recorder/system/files.h"
 #include "recorder/threads.h"
 
 namespace oomrec::recorder {

@@ -5,8 +5,8 @@
 #include <atomic>
 #include <cstdint>
 
-#include "recorder/bundle/bundle.h"
-#include "recorder/hook_scope.h"
+#include "common/system/hook_scope.h"
+#include "recorder/helper/from_process.h"
 #include "recorder/recorder.h"
 #include "recorder/refusal.h"
 

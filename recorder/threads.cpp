@@ -5,14 +5,14 @@
 #include <cstring>
 #include <string_view>
 
+#include "common/session/view.h"
+#include "common/system/files.h"
+#include "common/system/memory.h"
+#include "common/system/syscalls.h"
 #include "recorder/counters.h"
 #include "recorder/hand_over.h"
 #include "recorder/injection.h"
 #include "recorder/recorder.h"
-#include "recorder/session/view.h"
-#include "recorder/system/files.h"
-#include "recorder/system/memory.h"
-#include "recorder/system/syscalls.h"
 
 namespace oomrec::recorder {
 

@@ -11,12 +11,12 @@
 
 #include <cstdint>
 
-#include "recorder/hook_scope.h"
+#include "common/session/layout.h"
+#include "common/system/hook_scope.h"
 #include "recorder/labels.h"
 #include "recorder/live/holder_sums.h"
 #include "recorder/refusal.h"
 #include "recorder/sampling.h"
-#include "recorder/session/layout.h"
 #include "recorder/stack/stack.h"
 #include "recorder/state.h"
 

@@ -1,12 +1,12 @@
 #include "recorder/tick.h"
 
-#include "recorder/bundle/bundle.h"
+#include "common/system/files.h"
 #include "recorder/checkpoints.h"
 #include "recorder/counters.h"
 #include "recorder/device/devices.h"
+#include "recorder/helper/from_process.h"
 #include "recorder/near_limit.h"
 #include "recorder/stack/stack.h"
-#include "recorder/system/files.h"
 #include "recorder/telling.h"
 #include "recorder/time_line.h"
 

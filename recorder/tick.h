@@ -4,8 +4,8 @@
 
 #include <cstdint>
 
-#include "recorder/hook_scope.h"
-#include "recorder/session/layout.h"
+#include "common/session/layout.h"
+#include "common/system/hook_scope.h"
 #include "recorder/threads.h"
 
 namespace oomrec::recorder {

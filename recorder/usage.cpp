@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
+#include "common/session/view.h"
 #include "recorder/near_limit.h"
-#include "recorder/session/view.h"
 #include "recorder/state.h"
 
 namespace oomrec::recorder {

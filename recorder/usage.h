@@ -3,9 +3,9 @@
 
 #include <cstdint>
 
-#include "recorder/hook_scope.h"
-#include "recorder/limit/health.h"
-#include "recorder/vocabulary.h"
+#include "common/limits/health.h"
+#include "common/session/vocabulary.h"
+#include "common/system/hook_scope.h"
 
 namespace oomrec::recorder {
 

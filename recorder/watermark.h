@@ -8,8 +8,8 @@
 #include <atomic>
 #include <cstdint>
 
-#include "recorder/hook_scope.h"
-#include "recorder/system/spin_lock.h"
+#include "common/system/hook_scope.h"
+#include "common/system/spin_lock.h"
 #include "recorder/threads.h"
 
 namespace oomrec::recorder {

@@ -1,7 +1,7 @@
 // How the functions of include/oomrec.h enter the recorder.
 #pragma once
 
-#include "recorder/hook_scope.h"
+#include "common/system/hook_scope.h"
 
 namespace oomrec::shim {
 

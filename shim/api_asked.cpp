@@ -4,11 +4,11 @@
 #include <cstring>
 #include <string_view>
 
+#include "common/limits/health.h"
+#include "common/text/exception_texts.h"
 #include "include/oomrec.h"
 #include "recorder/blocks.h"
-#include "recorder/bundle/exception_texts.h"
 #include "recorder/device/devices.h"
-#include "recorder/limit/health.h"
 #include "recorder/news.h"
 #include "recorder/recorder.h"
 #include "recorder/state.h"

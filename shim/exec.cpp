@@ -1,6 +1,6 @@
 // exec and spawn, all forms: the next program is looked at before it starts.
 //
-// One that cannot be recorded (recorder/program/suitability.h) starts without this library in its
+// One that cannot be recorded (common/program/suitability.h) starts without this library in its
 // LD_PRELOAD; what else stands there stays. A program that cleaned the environment wants it clean.
 // All of it runs in vfork children, too, whose memory is their parent's: no allocation, nothing
 // stored; the edited environment lives on the stack.
@@ -14,11 +14,11 @@
 
 #include <string_view>
 
-#include "recorder/hook_scope.h"
-#include "recorder/program/preload_list.h"
-#include "recorder/program/suitability.h"
+#include "common/program/preload_list.h"
+#include "common/program/suitability.h"
+#include "common/system/hook_scope.h"
+#include "common/system/syscalls.h"
 #include "recorder/recorder.h"
-#include "recorder/system/syscalls.h"
 #include "shim/export.h"
 #include "shim/next.h"
 #include "shim/process.h"

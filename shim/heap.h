@@ -9,10 +9,10 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "recorder/hook_scope.h"
+#include "common/session/vocabulary.h"
+#include "common/system/hook_scope.h"
 #include "recorder/quick.h"
 #include "recorder/recorder.h"
-#include "recorder/vocabulary.h"
 #include "shim/next.h"
 
 namespace oomrec::shim {

@@ -6,12 +6,12 @@
 #include <array>
 #include <cstring>
 
+#include "common/session/driver_text.h"
+#include "common/system/syscalls.h"
+#include "common/system/text.h"
 #include "recorder/process.h"
-#include "recorder/session/driver_text.h"
 #include "recorder/session/writer.h"
 #include "recorder/stack/python.h"
-#include "recorder/system/syscalls.h"
-#include "recorder/system/text.h"
 
 namespace oomrec::shim {
 namespace {

@@ -9,7 +9,7 @@
 
 #include <string_view>
 
-#include "recorder/options.h"
+#include "common/options/options.h"
 
 namespace oomrec::shim {
 

@@ -11,11 +11,11 @@
 #include <atomic>
 #include <string_view>
 
+#include "common/options/options.h"
+#include "common/system/syscalls.h"
 #include "include/oomrec.h"
 #include "recorder/late.h"
-#include "recorder/options.h"
 #include "recorder/recorder.h"
-#include "recorder/system/syscalls.h"
 #include "shim/api.h"
 #include "shim/export.h"
 

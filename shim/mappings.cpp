@@ -10,9 +10,9 @@
 
 #include <atomic>
 
-#include "recorder/hook_scope.h"
+#include "common/system/hook_scope.h"
+#include "common/system/syscalls.h"
 #include "recorder/recorder.h"
-#include "recorder/system/syscalls.h"
 #include "shim/export.h"
 #include "shim/heap.h"
 #include "shim/next.h"

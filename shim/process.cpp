@@ -15,9 +15,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "recorder/hook_scope.h"
+#include "common/system/hook_scope.h"
+#include "common/system/syscalls.h"
 #include "recorder/recorder.h"
-#include "recorder/system/syscalls.h"
 #include "shim/export.h"
 #include "shim/gpu/driver.h"
 #include "shim/next.h"

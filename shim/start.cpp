@@ -14,10 +14,10 @@
 
 #include <string_view>
 
-#include "recorder/hook_scope.h"
-#include "recorder/options.h"
+#include "common/options/options.h"
+#include "common/system/hook_scope.h"
+#include "common/system/syscalls.h"
 #include "recorder/recorder.h"
-#include "recorder/system/syscalls.h"
 #include "shim/gpu/driver.h"
 #include "shim/gpu/lookup.h"
 #include "shim/heap.h"

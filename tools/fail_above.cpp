@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "recorder/options.h"
+#include "common/options/options.h"
 #include "tools/text.h"
 
 namespace oomrec::tools {

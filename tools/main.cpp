@@ -11,7 +11,7 @@
 #include <system_error>
 #include <utility>
 
-#include "recorder/system/files.h"
+#include "common/system/files.h"
 #include "tools/allocator.h"
 #include "tools/commands.h"
 #include "tools/large_stack.h"

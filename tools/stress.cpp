@@ -13,7 +13,7 @@
 #include <functional>
 #include <thread>
 
-#include "recorder/options.h"
+#include "common/options/options.h"
 #include "tools/arguments.h"
 #include "tools/commands.h"
 #include "tools/launch/facts.h"

@@ -4,7 +4,7 @@
 
 #include <optional>
 
-#include "recorder/system/files.h"
+#include "common/system/files.h"
 #include "tools/arguments.h"
 #include "tools/commands.h"
 #include "tools/observe/live_line.h"

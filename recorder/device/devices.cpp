@@ -3,7 +3,7 @@
 
 #include <cstring>
 
-#include "recorder/system/files.h"
+#include "common/system/files.h"
 
 namespace oomrec::recorder {
 

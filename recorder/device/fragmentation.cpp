@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <span>
 
+#include "common/system/memory.h"
 #include "recorder/live/block_hash.h"
-#include "recorder/system/memory.h"
 
 namespace oomrec::recorder {
 

@@ -12,7 +12,7 @@
 
 #include <cstdint>
 
-#include "recorder/session/view.h"
+#include "common/session/view.h"
 
 namespace oomrec::recorder {
 

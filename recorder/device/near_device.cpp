@@ -6,10 +6,10 @@
 // or given back since is added, to know when to ask, and when it is far again.
 #include <algorithm>
 
+#include "common/limits/health.h"
+#include "common/system/files.h"
 #include "recorder/device/devices.h"
 #include "recorder/failures.h"
-#include "recorder/limit/health.h"
-#include "recorder/system/files.h"
 
 namespace oomrec::recorder {
 

@@ -13,9 +13,9 @@
 #include <atomic>
 #include <cstdint>
 
-#include "recorder/hook_scope.h"
+#include "common/system/hook_scope.h"
+#include "common/system/spin_lock.h"
 #include "recorder/live/index.h"
-#include "recorder/system/spin_lock.h"
 
 namespace oomrec::live {
 

@@ -11,9 +11,9 @@
 #include <cstdint>
 #include <span>
 
-#include "recorder/hook_scope.h"
-#include "recorder/session/entries.h"
-#include "recorder/system/spin_lock.h"
+#include "common/session/entries.h"
+#include "common/system/hook_scope.h"
+#include "common/system/spin_lock.h"
 
 namespace oomrec::live {
 

@@ -9,11 +9,11 @@
 
 #include <cstdint>
 
-#include "recorder/hook_scope.h"
+#include "common/session/devices.h"
+#include "common/system/hook_scope.h"
+#include "common/system/spin_lock.h"
 #include "recorder/live/index.h"
-#include "recorder/session/devices.h"
 #include "recorder/session/writer.h"
-#include "recorder/system/spin_lock.h"
 
 namespace oomrec::live {
 

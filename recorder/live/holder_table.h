@@ -7,12 +7,12 @@
 #include <cstdint>
 #include <iterator>
 
-#include "recorder/hook_scope.h"
+#include "common/session/layout.h"
+#include "common/session/vocabulary.h"
+#include "common/system/hook_scope.h"
+#include "common/system/spin_lock.h"
 #include "recorder/live/candidates.h"
 #include "recorder/live/index.h"
-#include "recorder/session/layout.h"
-#include "recorder/system/spin_lock.h"
-#include "recorder/vocabulary.h"
 
 namespace oomrec::live {
 

@@ -9,8 +9,8 @@
 #include <atomic>
 #include <cstdint>
 
-#include "recorder/hook_scope.h"
-#include "recorder/system/memory.h"
+#include "common/system/hook_scope.h"
+#include "common/system/memory.h"
 
 namespace oomrec::live {
 

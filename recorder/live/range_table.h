@@ -11,10 +11,10 @@
 
 #include <cstdint>
 
-#include "recorder/hook_scope.h"
+#include "common/session/layout.h"
+#include "common/system/hook_scope.h"
+#include "common/system/spin_lock.h"
 #include "recorder/live/holder_table.h"
-#include "recorder/session/layout.h"
-#include "recorder/system/spin_lock.h"
 
 namespace oomrec::live {
 

@@ -12,11 +12,11 @@
 #include <atomic>
 #include <cstdint>
 
-#include "recorder/hook_scope.h"
+#include "common/session/small_block.h"
+#include "common/system/hook_scope.h"
+#include "common/system/spin_lock.h"
 #include "recorder/live/index.h"
-#include "recorder/session/small_block.h"
 #include "recorder/session/writer.h"
-#include "recorder/system/spin_lock.h"
 
 namespace oomrec::live {
 

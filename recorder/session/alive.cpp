@@ -4,7 +4,7 @@
 #include <pthread.h>
 #include <sys/syscall.h>
 
-#include "recorder/system/syscalls.h"
+#include "common/system/syscalls.h"
 
 namespace oomrec::session {
 

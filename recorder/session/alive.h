@@ -4,7 +4,7 @@
 // FUTEX_OWNER_DIED in its first word, whoever else has the file mapped. Nobody ever waits for it.
 #pragma once
 
-#include "recorder/session/layout.h"
+#include "common/session/layout.h"
 
 namespace oomrec::session {
 

@@ -2,8 +2,8 @@
 
 #include <sys/mman.h>
 
-#include "recorder/system/memory.h"
-#include "recorder/system/syscalls.h"
+#include "common/system/memory.h"
+#include "common/system/syscalls.h"
 
 namespace oomrec::session {
 

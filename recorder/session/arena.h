@@ -10,9 +10,9 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "recorder/hook_scope.h"
-#include "recorder/session/view.h"
-#include "recorder/system/spin_lock.h"
+#include "common/session/view.h"
+#include "common/system/hook_scope.h"
+#include "common/system/spin_lock.h"
 
 namespace oomrec::session {
 

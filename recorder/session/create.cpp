@@ -11,11 +11,11 @@
 #include <cstring>
 #include <memory>
 
+#include "common/session/directories.h"
+#include "common/session/secrets.h"
+#include "common/system/syscalls.h"
 #include "recorder/session/alive.h"
-#include "recorder/session/places.h"
-#include "recorder/session/secrets.h"
 #include "recorder/session/writer.h"
-#include "recorder/system/syscalls.h"
 
 namespace oomrec::session {
 

@@ -9,9 +9,9 @@
 #include <cstdint>
 #include <type_traits>
 
-#include "recorder/hook_scope.h"
+#include "common/session/chunks.h"
+#include "common/system/hook_scope.h"
 #include "recorder/session/arena.h"
-#include "recorder/session/chunks.h"
 
 namespace oomrec::session {
 

@@ -7,8 +7,8 @@
 #include <cstring>
 #include <memory>
 
+#include "common/system/syscalls.h"
 #include "recorder/session/alive.h"
-#include "recorder/system/syscalls.h"
 
 namespace oomrec::session {
 

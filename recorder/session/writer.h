@@ -12,16 +12,16 @@
 #include <cstdint>
 #include <string_view>
 
-#include "recorder/hook_scope.h"
+#include "common/session/layout.h"
+#include "common/session/view.h"
+#include "common/system/files.h"
+#include "common/system/hook_scope.h"
 #include "recorder/session/arena.h"
-#include "recorder/session/layout.h"
 #include "recorder/session/table.h"
-#include "recorder/session/view.h"
-#include "recorder/system/files.h"
 
 namespace oomrec::session {
 
-// What a session is made with; from the options (recorder/options.h).
+// What a session is made with; from the options (common/options/options.h).
 struct Settings {
   Mode mode = Mode::sampled;
   std::uint64_t budget_bytes = 0;  // populated bytes; 0: the mode's default (16 or 256 MiB)

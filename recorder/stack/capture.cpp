@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "recorder/session/view.h"
+#include "common/session/view.h"
 #include "recorder/session/writer.h"
 #include "recorder/stack/chain.h"
 #include "recorder/stack/intern.h"

@@ -8,7 +8,7 @@
 
 #include <cstdint>
 
-#include "recorder/hook_scope.h"
+#include "common/system/hook_scope.h"
 #include "recorder/stack/modules.h"
 
 namespace oomrec::stack {

@@ -1,6 +1,6 @@
 #include "recorder/stack/content_table.h"
 
-#include "recorder/system/memory.h"
+#include "common/system/memory.h"
 
 namespace oomrec::stack {
 namespace {

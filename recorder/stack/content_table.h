@@ -8,7 +8,7 @@
 #include <atomic>
 #include <cstdint>
 
-#include "recorder/hook_scope.h"
+#include "common/system/hook_scope.h"
 
 namespace oomrec::stack {
 

@@ -8,10 +8,10 @@
 #include <atomic>
 #include <cstring>
 
+#include "common/system/memory.h"
+#include "common/system/spin_lock.h"
+#include "common/system/syscalls.h"
 #include "recorder/session/writer.h"
-#include "recorder/system/memory.h"
-#include "recorder/system/spin_lock.h"
-#include "recorder/system/syscalls.h"
 
 namespace oomrec::stack {
 namespace {

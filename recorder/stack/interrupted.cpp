@@ -5,10 +5,10 @@
 #include <algorithm>
 
 #include "recorder/stack/capture.h"
-#include "recorder/stack/elf_symbols.h"
 #include "recorder/stack/memory_map.h"
 #include "recorder/stack/merge.h"
 #include "recorder/stack/unwind.h"
+#include "recorder/symbols/elf_symbols.h"
 
 namespace oomrec::stack {
 namespace {

@@ -4,7 +4,7 @@
 
 #include <cerrno>
 
-#include "recorder/system/syscalls.h"
+#include "common/system/syscalls.h"
 
 namespace oomrec::stack {
 

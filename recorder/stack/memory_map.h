@@ -6,8 +6,8 @@
 
 #include <cstdint>
 
-#include "recorder/hook_scope.h"
-#include "recorder/system/files.h"
+#include "common/system/files.h"
+#include "common/system/hook_scope.h"
 
 namespace oomrec::stack {
 

@@ -18,7 +18,7 @@
 
 #include <algorithm>
 
-#include "recorder/session/view.h"
+#include "common/session/view.h"
 #include "recorder/stack/python.h"
 
 namespace oomrec::stack {

@@ -10,12 +10,12 @@
 #include <new>
 #include <string_view>
 
+#include "common/system/memory.h"
+#include "common/system/spin_lock.h"
+#include "common/system/syscalls.h"
 #include "recorder/session/writer.h"
 #include "recorder/stack/memory_map.h"
 #include "recorder/stack/python.h"
-#include "recorder/system/memory.h"
-#include "recorder/system/spin_lock.h"
-#include "recorder/system/syscalls.h"
 
 namespace oomrec::stack {
 namespace {

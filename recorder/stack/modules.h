@@ -13,7 +13,7 @@
 #include <atomic>
 #include <cstdint>
 
-#include "recorder/hook_scope.h"
+#include "common/system/hook_scope.h"
 #include "recorder/stack/stack.h"
 
 namespace oomrec::stack {

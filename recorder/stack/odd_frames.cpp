@@ -4,7 +4,7 @@
 #include <libunwind.h>
 
 #include "recorder/stack/cell.h"
-#include "recorder/stack/elf_symbols.h"
+#include "recorder/symbols/elf_symbols.h"
 
 namespace oomrec::stack {
 namespace {

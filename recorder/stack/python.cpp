@@ -6,12 +6,12 @@
 // they were (python_held.h), that part is taken over as it stands. A frame's address alone says
 // nothing: its memory is reused with other callers.
 
-#include "recorder/session/view.h"
+#include "common/session/python_lines.h"
+#include "common/session/view.h"
+#include "common/session/vocabulary.h"
 #include "recorder/stack/chain.h"
 #include "recorder/stack/python_code.h"
 #include "recorder/stack/python_held.h"
-#include "recorder/stack/python_lines.h"
-#include "recorder/vocabulary.h"
 
 namespace oomrec::stack {
 namespace {

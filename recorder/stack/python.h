@@ -11,7 +11,7 @@
 #include <cstdint>
 #include <cstring>
 
-#include "recorder/hook_scope.h"
+#include "common/system/hook_scope.h"
 #include "recorder/stack/python_offsets.h"
 #include "recorder/stack/stack.h"
 

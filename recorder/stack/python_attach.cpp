@@ -9,10 +9,10 @@
 #include <cstdlib>
 #include <string_view>
 
+#include "common/system/syscalls.h"
 #include "recorder/session/writer.h"
-#include "recorder/stack/elf_symbols.h"
 #include "recorder/stack/python_held.h"
-#include "recorder/system/syscalls.h"
+#include "recorder/symbols/elf_symbols.h"
 
 // clang-format off
 #define OOMREC_PYTHON_SYMBOLS(X) \

@@ -12,12 +12,12 @@
 #include <span>
 #include <string_view>
 
+#include "common/system/memory.h"
+#include "common/system/spin_lock.h"
+#include "common/system/syscalls.h"
 #include "recorder/session/writer.h"
 #include "recorder/stack/content_table.h"
 #include "recorder/stack/python_code.h"
-#include "recorder/system/memory.h"
-#include "recorder/system/spin_lock.h"
-#include "recorder/system/syscalls.h"
 
 namespace oomrec::stack {
 namespace {

@@ -1,6 +1,6 @@
 #include "recorder/stack/python_thread.h"
 
-#include "recorder/stack/elf_symbols.h"
+#include "recorder/symbols/elf_symbols.h"
 
 namespace oomrec::stack {
 

@@ -8,10 +8,10 @@
 
 #include <cstdlib>
 
+#include "common/system/files.h"
+#include "common/system/syscalls.h"
+#include "common/system/text.h"
 #include "recorder/stack/odd_frames.h"
-#include "recorder/system/files.h"
-#include "recorder/system/syscalls.h"
-#include "recorder/system/text.h"
 
 namespace oomrec::stack {
 namespace {

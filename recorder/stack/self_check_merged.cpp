@@ -2,12 +2,12 @@
 // with nothing remembered.
 #include <algorithm>
 
-#include "recorder/session/view.h"
+#include "common/session/view.h"
+#include "common/system/spin_lock.h"
 #include "recorder/session/writer.h"
 #include "recorder/stack/capture.h"
 #include "recorder/stack/merge.h"
 #include "recorder/stack/self_check.h"
-#include "recorder/system/spin_lock.h"
 
 namespace oomrec::stack {
 namespace {

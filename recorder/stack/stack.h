@@ -8,8 +8,8 @@
 #include <cstdint>
 #include <span>
 
-#include "recorder/hook_scope.h"
-#include "recorder/session/layout.h"
+#include "common/session/layout.h"
+#include "common/system/hook_scope.h"
 #include "recorder/stack/chain.h"
 #include "recorder/stack/python_memo.h"
 

@@ -7,8 +7,8 @@
 // there, a guess may. So from the first guess on, memory is read through the kernel.
 #include "recorder/stack/unwind.h"
 
-#include "recorder/stack/elf_symbols.h"
 #include "recorder/stack/odd_frames.h"
+#include "recorder/symbols/elf_symbols.h"
 
 namespace oomrec::stack {
 namespace {

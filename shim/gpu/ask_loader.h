@@ -2,7 +2,7 @@
 // books.
 #pragma once
 
-#include "recorder/hook_scope.h"
+#include "common/system/hook_scope.h"
 #include "recorder/recorder.h"
 #include "shim/next.h"
 

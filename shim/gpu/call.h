@@ -18,7 +18,7 @@
 //   void undone(InHook)             after it failed, in the recorder
 #pragma once
 
-#include "recorder/hook_scope.h"
+#include "common/system/hook_scope.h"
 #include "shim/gpu/driver.h"
 #include "shim/gpu/site.h"
 

@@ -3,7 +3,7 @@
 #include <cstdio>
 #include <ctime>
 
-#include "recorder/bundle/bundle.h"
+#include "recorder/helper/from_process.h"
 #include "recorder/recorder.h"
 #include "recorder/session/writer.h"
 #include "recorder/stack/stack.h"

@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "recorder/session/view.h"
+#include "common/session/view.h"
 
 namespace oomrec::own_session {
 

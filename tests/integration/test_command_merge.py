@@ -271,7 +271,7 @@ def shift_clock(bundle, seconds: float) -> None:
     """As if the host's clock had been so far ahead."""
     recording = bundle / "recording.oomrec"
     image = bytearray(recording.read_bytes())
-    start = 136  # Header::start_realtime_ns (recorder/session/layout.h)
+    start = 136  # Header::start_realtime_ns (common/session/layout.h)
     (realtime_ns,) = struct.unpack_from("<Q", image, start)
     assert abs(realtime_ns / 1e9 - time.time()) < 600
     struct.pack_into("<Q", image, start, realtime_ns + int(seconds * 1e9))

@@ -11,7 +11,7 @@
 #include <string_view>
 #include <vector>
 
-#include "recorder/vocabulary.h"
+#include "common/session/vocabulary.h"
 #include "tools/analysis/devices.h"
 #include "tools/bundles/source.h"
 #include "tools/leaks/detect.h"

@@ -4,7 +4,7 @@
 #include <string>
 #include <string_view>
 
-#include "recorder/vocabulary.h"
+#include "common/session/vocabulary.h"
 
 namespace oomrec::tools {
 

@@ -4,7 +4,7 @@
 
 #include <string_view>
 
-#include "recorder/bundle/text.h"
+#include "common/text/text.h"
 
 namespace oomrec::tools {
 namespace {

@@ -6,7 +6,7 @@
 #include <cstring>
 #include <unordered_map>
 
-#include "recorder/bundle/device_text.h"
+#include "common/text/device_text.h"
 #include "tools/text.h"
 
 namespace oomrec::tools {

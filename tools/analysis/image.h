@@ -11,7 +11,7 @@
 #include <type_traits>
 #include <unordered_map>
 
-#include "recorder/session/view.h"
+#include "common/session/view.h"
 
 namespace oomrec::tools {
 

@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-#include "recorder/session/view.h"
+#include "common/session/view.h"
 
 namespace oomrec::tools {
 

@@ -4,7 +4,7 @@
 #include <array>
 #include <unordered_map>
 
-#include "recorder/bundle/own_code.h"
+#include "common/text/own_code.h"
 
 namespace oomrec::tools {
 namespace {

@@ -7,8 +7,8 @@
 #include <cstdlib>
 #include <thread>
 
-#include "recorder/bundle/text.h"
-#include "recorder/session/view.h"
+#include "common/session/view.h"
+#include "common/text/text.h"
 #include "tools/analysis/recording.h"
 #include "tools/bundles/outcome.h"
 #include "tools/error.h"

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "recorder/vocabulary.h"
+#include "common/session/vocabulary.h"
 #include "tools/json.h"
 
 namespace oomrec::tools {

@@ -2,7 +2,7 @@
 
 #include <memory>
 
-#include "recorder/bundle/bundle.h"
+#include "common/bundle/bundle.h"
 #include "tools/bundles/bundles.h"
 #include "tools/json.h"
 

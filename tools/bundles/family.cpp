@@ -5,8 +5,8 @@
 #include <csignal>
 #include <memory>
 
-#include "recorder/bundle/glance.h"
-#include "recorder/session/places.h"
+#include "common/bundle/session_summary.h"
+#include "common/session/directories.h"
 #include "tools/bundles/bundles.h"
 #include "tools/bundles/own_file.h"
 #include "tools/error.h"

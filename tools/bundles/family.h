@@ -8,7 +8,7 @@
 #include <functional>
 #include <vector>
 
-#include "recorder/session/layout.h"
+#include "common/session/layout.h"
 #include "tools/analysis/recording.h"
 #include "tools/deaths/watch.h"
 

@@ -9,8 +9,8 @@
 #include <csignal>
 #include <cstring>
 
-#include "recorder/bundle/expand.h"
-#include "recorder/bundle/verdict.h"
+#include "common/text/expand.h"
+#include "common/verdict/verdict.h"
 #include "tools/analysis/recording.h"
 #include "tools/bundles/bundles.h"
 #include "tools/log.h"

@@ -5,7 +5,7 @@
 #include <filesystem>
 #include <string>
 
-#include "recorder/session/layout.h"
+#include "common/session/layout.h"
 
 namespace oomrec::tools {
 

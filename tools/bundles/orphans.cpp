@@ -8,9 +8,9 @@
 #include <cstdlib>
 #include <memory>
 
-#include "recorder/bundle/bundle.h"
-#include "recorder/options.h"
-#include "recorder/session/places.h"
+#include "common/bundle/bundle.h"
+#include "common/options/options.h"
+#include "common/session/directories.h"
 #include "tools/analysis/recording.h"
 #include "tools/bundles/bundles.h"
 #include "tools/bundles/completion.h"

@@ -3,8 +3,8 @@
 #include <cstring>
 #include <ctime>
 
-#include "recorder/bundle/glance.h"
-#include "recorder/system/files.h"
+#include "common/bundle/session_summary.h"
+#include "common/system/files.h"
 #include "tools/deaths/ending.h"
 #include "tools/text.h"
 

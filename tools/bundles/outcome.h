@@ -10,8 +10,8 @@
 #include <string>
 #include <string_view>
 
-#include "recorder/session/layout.h"
-#include "recorder/vocabulary.h"
+#include "common/session/layout.h"
+#include "common/session/vocabulary.h"
 #include "tools/json.h"
 
 namespace oomrec::tools {

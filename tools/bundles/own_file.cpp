@@ -7,7 +7,7 @@
 
 #include <memory>
 
-#include "recorder/session/places.h"
+#include "common/session/directories.h"
 
 namespace oomrec::tools {
 

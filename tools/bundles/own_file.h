@@ -4,7 +4,7 @@
 
 #include <filesystem>
 
-#include "recorder/session/layout.h"
+#include "common/session/layout.h"
 
 namespace oomrec::tools {
 

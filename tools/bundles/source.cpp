@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <fstream>
 
-#include "recorder/bundle/bundle.h"
+#include "common/bundle/bundle.h"
 #include "tools/bundles/access.h"
 #include "tools/bundles/bundles.h"
 #include "tools/bundles/family.h"

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "recorder/bundle/verdict.h"
+#include "common/verdict/verdict.h"
 #include "tools/analysis/recording.h"
 #include "tools/deaths/ending.h"
 #include "tools/json.h"

@@ -4,11 +4,11 @@
 #include <cstring>
 #include <vector>
 
-#include "recorder/bundle/text.h"
-#include "recorder/bundle/verdict.h"
-#include "recorder/session/places.h"
-#include "recorder/session/view.h"
-#include "recorder/system/text.h"
+#include "common/session/directories.h"
+#include "common/session/view.h"
+#include "common/system/text.h"
+#include "common/text/text.h"
+#include "common/verdict/verdict.h"
 #include "tools/analysis/stacks.h"
 #include "tools/bundles/bundles.h"
 #include "tools/bundles/family.h"

@@ -4,7 +4,7 @@
 #include <filesystem>
 #include <string>
 
-#include "recorder/bundle/bundle.h"
+#include "common/bundle/bundle.h"
 #include "tools/analysis/recording.h"
 
 namespace oomrec::tools {

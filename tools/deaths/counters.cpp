@@ -4,8 +4,8 @@
 #include <array>
 #include <string_view>
 
-#include "recorder/system/files.h"
-#include "recorder/system/text.h"
+#include "common/system/files.h"
+#include "common/system/text.h"
 #include "tools/text.h"
 
 namespace oomrec::tools {

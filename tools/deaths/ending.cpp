@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "recorder/bundle/bundle.h"
+#include "common/bundle/bundle.h"
 #include "tools/deaths/evidence.h"
 
 namespace oomrec::tools {

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <string>
 
-#include "recorder/session/view.h"
+#include "common/session/view.h"
 #include "tools/deaths/watch.h"
 
 namespace oomrec::tools {

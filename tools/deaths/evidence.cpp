@@ -7,9 +7,9 @@
 #include <cstring>
 #include <filesystem>
 
-#include "recorder/bundle/text.h"
-#include "recorder/system/files.h"
-#include "recorder/system/text.h"
+#include "common/system/files.h"
+#include "common/system/text.h"
+#include "common/text/text.h"
 #include "tools/deaths/kernel_kills.h"
 #include "tools/deaths/kernel_log.h"
 

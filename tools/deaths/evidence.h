@@ -2,7 +2,7 @@
 // it, from the kernel's log and from its counters. The verdict on it is recorder/bundle's.
 #pragma once
 
-#include "recorder/session/view.h"
+#include "common/session/view.h"
 #include "tools/deaths/watch.h"
 
 namespace oomrec::tools {

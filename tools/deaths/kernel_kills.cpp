@@ -4,7 +4,7 @@
 #include <optional>
 #include <string_view>
 
-#include "recorder/system/text.h"
+#include "common/system/text.h"
 
 namespace oomrec::tools {
 namespace {

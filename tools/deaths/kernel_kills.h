@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "recorder/session/layout.h"
+#include "common/session/layout.h"
 #include "tools/deaths/kernel_log.h"
 
 namespace oomrec::tools {

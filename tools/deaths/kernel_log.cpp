@@ -12,7 +12,7 @@
 #include <ctime>
 #include <optional>
 
-#include "recorder/system/text.h"
+#include "common/system/text.h"
 
 namespace oomrec::tools {
 namespace {

@@ -3,9 +3,9 @@
 #include <cstring>
 #include <filesystem>
 
-#include "recorder/limit/cgroup.h"
-#include "recorder/limit/health.h"
-#include "recorder/system/text.h"
+#include "common/limits/cgroup.h"
+#include "common/limits/health.h"
+#include "common/system/text.h"
 
 namespace oomrec::tools {
 

@@ -3,8 +3,8 @@
 
 #include <memory>
 
-#include "recorder/limit/ceilings.h"
-#include "recorder/session/view.h"
+#include "common/limits/ceilings.h"
+#include "common/session/view.h"
 
 namespace oomrec::tools {
 

@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-#include "recorder/system/files.h"
+#include "common/system/files.h"
 
 namespace oomrec::tools {
 namespace {

@@ -7,7 +7,7 @@
 #include <cstring>
 #include <ctime>
 
-#include "recorder/system/files.h"
+#include "common/system/files.h"
 #include "tools/diagnose/exit.h"
 #include "tools/output_file.h"
 #include "tools/text.h"

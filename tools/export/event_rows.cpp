@@ -1,6 +1,6 @@
 #include "tools/export/event_rows.h"
 
-#include "recorder/bundle/device_text.h"
+#include "common/text/device_text.h"
 
 namespace oomrec::tools {
 namespace {

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "recorder/bundle/accounts.h"
+#include "common/bundle/accounts.h"
 #include "tools/analysis/events.h"
 
 namespace oomrec::tools {

@@ -4,7 +4,7 @@
 // Field numbers: https://github.com/google/pprof/blob/main/proto/profile.proto
 #include <unordered_map>
 
-#include "recorder/bundle/frames.h"
+#include "common/text/frames.h"
 #include "tools/export/format.h"
 #include "tools/export/gzip.h"
 #include "tools/export/protobuf.h"

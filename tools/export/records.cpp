@@ -1,6 +1,6 @@
 #include "tools/export/records.h"
 
-#include "recorder/bundle/text.h"
+#include "common/text/text.h"
 #include "tools/analysis/devices.h"
 
 namespace oomrec::tools {

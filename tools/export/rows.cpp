@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "recorder/bundle/text.h"
+#include "common/text/text.h"
 #include "tools/text.h"
 
 namespace oomrec::tools {

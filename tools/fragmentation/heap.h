@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "recorder/bundle/heap_areas.h"
+#include "common/bundle/heap_areas.h"
 #include "tools/bundles/source.h"
 
 namespace oomrec::tools {

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "recorder/bundle/device_text.h"
+#include "common/text/device_text.h"
 #include "tools/print/devices.h"
 #include "tools/print/notes.h"
 #include "tools/text.h"

@@ -4,7 +4,7 @@
 
 #include <fstream>
 
-#include "recorder/session/view.h"
+#include "common/session/view.h"
 #include "tools/bundles/outcome.h"
 #include "tools/text.h"
 

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "recorder/options.h"
+#include "common/options/options.h"
 #include "tools/launch/process.h"
 
 namespace oomrec::tools {

@@ -18,9 +18,9 @@
 #include <string_view>
 #include <thread>
 
-#include "recorder/limit/ceilings.h"
-#include "recorder/system/files.h"
-#include "recorder/system/text.h"
+#include "common/limits/ceilings.h"
+#include "common/system/files.h"
+#include "common/system/text.h"
 #include "tools/error.h"
 #include "tools/text.h"
 

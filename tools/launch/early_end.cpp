@@ -7,8 +7,8 @@
 #include <array>
 #include <string_view>
 
-#include "recorder/bundle/own_code.h"
-#include "recorder/bundle/text.h"
+#include "common/text/own_code.h"
+#include "common/text/text.h"
 #include "tools/launch/facts.h"
 #include "tools/text.h"
 

@@ -8,7 +8,7 @@
 #include <tuple>
 #include <vector>
 
-#include "recorder/program/preload_list.h"
+#include "common/program/preload_list.h"
 #include "tools/error.h"
 #include "tools/text.h"
 

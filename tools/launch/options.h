@@ -1,10 +1,10 @@
-// The rows of recorder/options.h as flags of `oomrec run`.
+// The rows of common/options/options.h as flags of `oomrec run`.
 #pragma once
 
 #include <string>
 #include <vector>
 
-#include "recorder/options.h"
+#include "common/options/options.h"
 #include "tools/launch/process.h"
 
 namespace oomrec::tools {

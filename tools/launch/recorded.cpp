@@ -2,7 +2,7 @@
 
 #include <cstdlib>
 
-#include "recorder/program/suitability.h"
+#include "common/program/suitability.h"
 #include "tools/launch/library.h"
 
 namespace oomrec::tools {

@@ -4,7 +4,7 @@
 #include <map>
 #include <unordered_map>
 
-#include "recorder/bundle/own_code.h"
+#include "common/text/own_code.h"
 #include "tools/analysis/common_names.h"
 #include "tools/analysis/statistics.h"
 #include "tools/analysis/timeline.h"

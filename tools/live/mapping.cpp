@@ -12,7 +12,7 @@
 #include <csignal>
 #include <mutex>
 
-#include "recorder/session/layout.h"
+#include "common/session/layout.h"
 
 namespace oomrec::tools {
 namespace {

@@ -10,9 +10,9 @@
 #include <functional>
 #include <sstream>
 
-#include "recorder/bundle/text.h"
-#include "recorder/session/places.h"
-#include "recorder/system/files.h"
+#include "common/session/directories.h"
+#include "common/system/files.h"
+#include "common/text/text.h"
 #include "tools/error.h"
 #include "tools/live/mapping.h"
 #include "tools/text.h"

@@ -6,7 +6,7 @@
 #include <cstring>
 #include <fstream>
 
-#include "recorder/system/files.h"
+#include "common/system/files.h"
 #include "tools/deaths/ending.h"
 
 namespace oomrec::tools {

@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "recorder/vocabulary.h"
+#include "common/session/vocabulary.h"
 
 namespace oomrec::tools {
 

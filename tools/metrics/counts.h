@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <map>
 
-#include "recorder/vocabulary.h"
+#include "common/session/vocabulary.h"
 
 namespace oomrec::tools {
 

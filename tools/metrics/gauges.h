@@ -7,7 +7,7 @@
 #include <string>
 #include <utility>
 
-#include "recorder/vocabulary.h"
+#include "common/session/vocabulary.h"
 
 namespace oomrec::tools {
 

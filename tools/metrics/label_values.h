@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-#include "recorder/vocabulary.h"
+#include "common/session/vocabulary.h"
 
 namespace oomrec::tools {
 

@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <cstring>
 
-#include "recorder/bundle/glance.h"
-#include "recorder/bundle/text.h"
-#include "recorder/limit/health.h"
+#include "common/bundle/session_summary.h"
+#include "common/limits/health.h"
+#include "common/text/text.h"
 #include "tools/analysis/devices.h"
 #include "tools/deaths/present.h"
 #include "tools/error.h"

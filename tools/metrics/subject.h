@@ -7,7 +7,7 @@
 #include <optional>
 #include <string>
 
-#include "recorder/limit/ceilings.h"
+#include "common/limits/ceilings.h"
 #include "tools/analysis/recording.h"
 #include "tools/metrics/counts.h"
 #include "tools/metrics/gauges.h"

@@ -1,9 +1,9 @@
 // The machine's own memory: RAM (or what the cgroup leaves of it), or a GPU as NVML tells it.
 #include <fmt/format.h>
 
-#include "recorder/limit/ceilings.h"
-#include "recorder/session/layout.h"
-#include "recorder/system/files.h"
+#include "common/limits/ceilings.h"
+#include "common/session/layout.h"
+#include "common/system/files.h"
 #include "tools/error.h"
 #include "tools/gpus/nvml.h"
 #include "tools/observe/meminfo.h"

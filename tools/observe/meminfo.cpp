@@ -7,7 +7,7 @@
 #include <string>
 #include <string_view>
 
-#include "recorder/system/files.h"
+#include "common/system/files.h"
 
 namespace oomrec::tools {
 

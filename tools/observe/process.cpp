@@ -6,8 +6,8 @@
 #include <fstream>
 #include <iterator>
 
-#include "recorder/limit/health.h"
-#include "recorder/system/files.h"
+#include "common/limits/health.h"
+#include "common/system/files.h"
 #include "tools/analysis/devices.h"
 #include "tools/analysis/timeline.h"
 #include "tools/deaths/ending.h"

@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "recorder/bundle/verdict.h"
+#include "common/verdict/verdict.h"
 #include "tools/bundles/source.h"
 #include "tools/json.h"
 

@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "recorder/bundle/device_text.h"
+#include "common/text/device_text.h"
 #include "tools/text.h"
 
 namespace oomrec::tools {

@@ -1,6 +1,6 @@
 #include "tools/print/drivers.h"
 
-#include "recorder/session/driver_text.h"
+#include "common/session/driver_text.h"
 
 namespace oomrec::tools {
 namespace {

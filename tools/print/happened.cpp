@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "recorder/bundle/text.h"
+#include "common/text/text.h"
 #include "tools/analysis/devices.h"
 #include "tools/print/stack.h"
 #include "tools/text.h"

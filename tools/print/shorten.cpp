@@ -6,8 +6,8 @@
 #include <array>
 #include <string_view>
 
-#include "recorder/bundle/frames.h"
-#include "recorder/bundle/own_code.h"
+#include "common/text/frames.h"
+#include "common/text/own_code.h"
 #include "tools/text.h"
 
 namespace oomrec::tools {

@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "recorder/bundle/text.h"
+#include "common/text/text.h"
 #include "tools/print/shorten.h"
 #include "tools/text.h"
 

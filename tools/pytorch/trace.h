@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "recorder/vocabulary.h"
+#include "common/session/vocabulary.h"
 #include "tools/pytorch/pickle_reader.h"
 
 namespace oomrec::tools {

@@ -4,7 +4,7 @@
 #include <bit>
 #include <memory>
 
-#include "recorder/session/ring.h"
+#include "common/session/ring.h"
 
 namespace oomrec::tools {
 namespace {

@@ -9,7 +9,7 @@
 #include <string>
 #include <tuple>
 
-#include "recorder/bundle/device_text.h"
+#include "common/text/device_text.h"
 
 namespace oomrec::tools {
 namespace {

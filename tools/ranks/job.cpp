@@ -7,7 +7,7 @@
 #include <map>
 #include <set>
 
-#include "recorder/session/places.h"
+#include "common/session/directories.h"
 #include "tools/bundles/access.h"
 #include "tools/bundles/bundles.h"
 #include "tools/bundles/family.h"

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <map>
 
-#include "recorder/bundle/text.h"
+#include "common/text/text.h"
 #include "tools/text.h"
 
 namespace oomrec::tools {

@@ -4,7 +4,7 @@
 #include <functional>
 #include <string>
 
-#include "recorder/bundle/verdict.h"
+#include "common/verdict/verdict.h"
 #include "tools/json.h"
 #include "tools/ranks/job.h"
 

@@ -8,8 +8,8 @@
 #include <cstring>
 #include <set>
 
-#include "recorder/bundle/bundle.h"
-#include "recorder/bundle/text.h"
+#include "common/bundle/bundle.h"
+#include "common/text/text.h"
 #include "tools/bundles/bundles.h"
 #include "tools/bundles/outcome.h"
 #include "tools/bundles/writing.h"

@@ -14,7 +14,7 @@
 #include <map>
 #include <string>
 
-#include "recorder/bundle/verdict.h"
+#include "common/verdict/verdict.h"
 #include "tools/bundles/source.h"
 #include "tools/ranks/job.h"
 

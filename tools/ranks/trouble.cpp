@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <csignal>
 
-#include "recorder/bundle/retention.h"
-#include "recorder/bundle/verdict.h"
+#include "common/bundle/retention.h"
+#include "common/verdict/verdict.h"
 #include "tools/text.h"
 
 namespace oomrec::tools {

@@ -6,7 +6,7 @@
 #include <cstring>
 #include <unordered_map>
 
-#include "recorder/session/chunks.h"
+#include "common/session/chunks.h"
 
 namespace oomrec::tools {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "recorder/bundle/text.h"
+#include "common/text/text.h"
 #include "tools/advice/advice.h"
 #include "tools/bundles/other_processes.h"
 #include "tools/fragmentation/page.h"

@@ -2,8 +2,8 @@
 
 #include <cstring>
 
-#include "recorder/bundle/frames.h"
-#include "recorder/bundle/retention.h"
+#include "common/bundle/retention.h"
+#include "common/text/frames.h"
 #include "tools/analysis/devices.h"
 #include "tools/print/company.h"
 #include "tools/print/crash.h"

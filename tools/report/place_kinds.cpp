@@ -6,7 +6,7 @@
 #include <array>
 #include <string_view>
 
-#include "recorder/bundle/frames.h"
+#include "common/text/frames.h"
 #include "tools/print/shorten.h"
 
 namespace oomrec::tools {

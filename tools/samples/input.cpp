@@ -5,7 +5,7 @@
 #include <filesystem>
 #include <fstream>
 
-#include "recorder/session/layout.h"
+#include "common/session/layout.h"
 #include "tools/advice/advice.h"
 #include "tools/bundles/snapshot_source.h"
 #include "tools/leaks/detect.h"

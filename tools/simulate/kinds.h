@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "recorder/vocabulary.h"
+#include "common/session/vocabulary.h"
 #include "tools/simulate/stage.h"
 
 namespace oomrec::tools {

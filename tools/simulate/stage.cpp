@@ -10,7 +10,7 @@
 #include <fstream>
 #include <string>
 
-#include "recorder/system/files.h"
+#include "common/system/files.h"
 #include "tools/error.h"
 
 namespace oomrec::tools {

@@ -3,7 +3,7 @@
 #include <dlfcn.h>
 #include <fmt/format.h>
 
-#include "recorder/bundle/text.h"
+#include "common/text/text.h"
 #include "tools/error.h"
 
 namespace oomrec::tools {

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <array>
 
-#include "recorder/stack/python_lines.h"
+#include "common/session/python_lines.h"
 #include "tools/symbolize/cached_symbols.h"
 
 namespace oomrec::tools {

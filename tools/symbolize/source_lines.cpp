@@ -9,7 +9,7 @@
 #include <climits>
 #include <string_view>
 
-#include "recorder/system/files.h"
+#include "common/system/files.h"
 #include "tools/text.h"
 
 namespace oomrec::tools {

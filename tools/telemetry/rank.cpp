@@ -10,7 +10,7 @@
 #include <map>
 #include <vector>
 
-#include "recorder/rank_variables.h"
+#include "common/options/rank_variables.h"
 #include "tools/error.h"
 #include "tools/text.h"
 

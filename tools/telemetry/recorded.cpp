@@ -6,7 +6,7 @@
 #include <cstring>
 #include <map>
 
-#include "recorder/bundle/accounts.h"
+#include "common/bundle/accounts.h"
 #include "tools/text.h"
 
 namespace oomrec::tools {

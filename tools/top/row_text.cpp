@@ -4,7 +4,7 @@
 
 #include <cmath>
 
-#include "recorder/bundle/text.h"
+#include "common/text/text.h"
 #include "tools/print/stack.h"
 #include "tools/text.h"
 

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "recorder/system/files.h"
+#include "common/system/files.h"
 #include "tools/print/stack.h"
 #include "tools/screen/columns.h"
 #include "tools/text.h"

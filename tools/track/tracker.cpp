@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "recorder/system/files.h"
+#include "common/system/files.h"
 #include "tools/telemetry/recorded.h"
 #include "tools/text.h"
 

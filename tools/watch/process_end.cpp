@@ -9,7 +9,7 @@
 #include <cstdlib>
 #include <thread>
 
-#include "recorder/system/files.h"
+#include "common/system/files.h"
 
 namespace oomrec::tools {
 namespace {

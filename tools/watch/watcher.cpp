@@ -11,7 +11,7 @@
 #include <csignal>
 #include <memory>
 
-#include "recorder/session/places.h"
+#include "common/session/directories.h"
 #include "tools/analysis/recording.h"
 #include "tools/bundles/bundles.h"
 #include "tools/bundles/on_oom.h"

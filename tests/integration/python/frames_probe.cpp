@@ -9,11 +9,11 @@
 #include <memory>
 #include <string_view>
 
-#include "recorder/session/view.h"
+#include "common/session/python_lines.h"
+#include "common/session/view.h"
 #include "recorder/session/writer.h"
-#include "recorder/stack/elf_symbols.h"
 #include "recorder/stack/python.h"
-#include "recorder/stack/python_lines.h"
+#include "recorder/symbols/elf_symbols.h"
 
 #define PROBE extern "C" __attribute__((visibility("default")))
 

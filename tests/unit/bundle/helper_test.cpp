@@ -12,7 +12,7 @@
 #include <chrono>
 #include <thread>
 
-#include "recorder/bundle/system.h"
+#include "common/calls/calls.h"
 #include "recorder/session/writer.h"
 #include "tests/unit/bundle/scratch.h"
 

@@ -1,5 +1,5 @@
 // JSON of strangers, before it becomes part of a file of ours.
-#include "recorder/bundle/json_check.h"
+#include "common/text/json_check.h"
 
 #include <doctest/doctest.h>
 

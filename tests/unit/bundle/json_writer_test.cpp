@@ -1,4 +1,4 @@
-#include "recorder/bundle/json_writer.h"
+#include "common/text/json_writer.h"
 
 #include <doctest/doctest.h>
 #include <fcntl.h>
@@ -9,7 +9,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
-#include "recorder/bundle/text.h"
+#include "common/text/text.h"
 
 using namespace oomrec;
 using namespace oomrec::bundle;

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "recorder/bundle/process_group.h"
+#include "common/bundle/process_group.h"
 
 using namespace oomrec::bundle;
 

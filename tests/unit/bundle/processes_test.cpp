@@ -9,8 +9,8 @@
 #include <random>
 #include <string>
 
-#include "recorder/bundle/bundle.h"
-#include "recorder/bundle/glance.h"
+#include "common/bundle/bundle.h"
+#include "common/bundle/session_summary.h"
 #include "tests/unit/bundle/scratch.h"
 #include "tests/unit/bundle/session_image.h"
 #include "tests/unit/deaths/fake_system.h"

@@ -1,13 +1,13 @@
 // The lines on stderr: whose line a holder is told by, and when its figure is an estimate.
-#include "recorder/bundle/report.h"
+#include "recorder/helper/report.h"
 
 #include <doctest/doctest.h>
 
 #include <memory>
 #include <string>
 
-#include "recorder/bundle/demangle.h"
-#include "recorder/bundle/own_code.h"
+#include "common/text/own_code.h"
+#include "recorder/helper/demangle.h"
 #include "tests/unit/bundle/session_image.h"
 
 using namespace oomrec;

@@ -1,12 +1,12 @@
-#include "recorder/bundle/retention.h"
+#include "common/bundle/retention.h"
 
 #include <doctest/doctest.h>
 
 #include <filesystem>
 #include <vector>
 
-#include "recorder/bundle/directory.h"
-#include "recorder/bundle/expand.h"
+#include "common/bundle/directory.h"
+#include "common/text/expand.h"
 #include "tests/unit/bundle/scratch.h"
 #include "tests/unit/bundle/session_image.h"
 

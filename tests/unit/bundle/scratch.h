@@ -8,7 +8,7 @@
 #include <stdexcept>
 #include <string>
 
-#include "recorder/bundle/bundle.h"
+#include "common/bundle/bundle.h"
 #include "tests/unit/scratch_directory.h"
 
 namespace oomrec::bundle {

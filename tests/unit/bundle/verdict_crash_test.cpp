@@ -5,9 +5,9 @@
 #include <csignal>
 #include <string>
 
-#include "recorder/bundle/crash_names.h"
-#include "recorder/bundle/text.h"
-#include "recorder/bundle/verdict.h"
+#include "common/text/text.h"
+#include "common/verdict/verdict.h"
+#include "recorder/helper/crash_names.h"
 #include "tests/unit/bundle/session_image.h"
 
 using namespace oomrec;

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "recorder/bundle/verdict.h"
+#include "common/verdict/verdict.h"
 #include "tests/unit/bundle/session_image.h"
 
 using namespace oomrec;

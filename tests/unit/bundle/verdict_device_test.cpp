@@ -4,9 +4,9 @@
 #include <memory>
 #include <string>
 
-#include "recorder/bundle/device_text.h"
-#include "recorder/bundle/report.h"
-#include "recorder/bundle/verdict.h"
+#include "common/text/device_text.h"
+#include "common/verdict/verdict.h"
+#include "recorder/helper/report.h"
 #include "tests/unit/bundle/gpu_session.h"
 
 using namespace oomrec;

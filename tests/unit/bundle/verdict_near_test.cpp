@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "recorder/bundle/verdict.h"
+#include "common/verdict/verdict.h"
 #include "tests/unit/bundle/session_image.h"
 
 using namespace oomrec;

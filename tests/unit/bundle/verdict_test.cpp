@@ -1,5 +1,5 @@
 // The verdict of a refusal that no limit on bytes explains: what was refused, and by what.
-#include "recorder/bundle/verdict.h"
+#include "common/verdict/verdict.h"
 
 #include <doctest/doctest.h>
 

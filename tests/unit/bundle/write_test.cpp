@@ -5,8 +5,8 @@
 #include <fstream>
 #include <memory>
 
-#include "recorder/bundle/bundle.h"
-#include "recorder/bundle/system.h"
+#include "common/bundle/bundle.h"
+#include "common/calls/calls.h"
 #include "tests/unit/bundle/scratch.h"
 #include "tests/unit/bundle/session_image.h"
 

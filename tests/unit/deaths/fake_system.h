@@ -6,7 +6,7 @@
 #include <fstream>
 #include <string>
 
-#include "recorder/system/files.h"
+#include "common/system/files.h"
 #include "tests/unit/scratch_directory.h"
 
 namespace oomrec::tests {

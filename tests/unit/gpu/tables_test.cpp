@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "recorder/vocabulary.h"
+#include "common/session/vocabulary.h"
 #include "shim/gpu/cuda_functions.h"
 #include "shim/gpu/hip_functions.h"
 

@@ -1,5 +1,5 @@
 // What counts tasks, mappings and promised memory, read from the files of another machine.
-#include "recorder/limit/counted_limits.h"
+#include "common/limits/counted_limits.h"
 
 #include <doctest/doctest.h>
 #include <sys/resource.h>
@@ -9,7 +9,7 @@
 #include <fstream>
 #include <string>
 
-#include "recorder/system/files.h"
+#include "common/system/files.h"
 #include "tests/unit/scratch_directory.h"
 
 using namespace oomrec;

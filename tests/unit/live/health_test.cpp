@@ -1,5 +1,5 @@
 // What is left of a process' state as evidence, from fixture files of both versions of cgroups.
-#include "recorder/limit/health.h"
+#include "common/limits/health.h"
 
 #include <doctest/doctest.h>
 

@@ -1,5 +1,5 @@
 // The rules of --fail: what may be written, what fits, and which calls are refused.
-#include "recorder/limit/injection.h"
+#include "common/options/fault_rules.h"
 
 #include <doctest/doctest.h>
 

@@ -1,9 +1,9 @@
 // What bounds memory: the soft limit with its reserve, and the ceilings of fixture files.
 #include <doctest/doctest.h>
 
-#include "recorder/limit/ceilings.h"
-#include "recorder/limit/soft_limit.h"
-#include "recorder/session/layout.h"
+#include "common/limits/ceilings.h"
+#include "common/session/layout.h"
+#include "recorder/live/soft_limit.h"
 #include "tests/unit/live/machine.h"
 
 using namespace oomrec;

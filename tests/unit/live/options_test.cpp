@@ -1,11 +1,11 @@
 // Options: what a user may write, and what is said when it is wrong.
-#include "recorder/options.h"
+#include "common/options/options.h"
 
 #include <doctest/doctest.h>
 
 #include <string>
 
-#include "recorder/session/devices.h"
+#include "common/session/devices.h"
 
 using namespace oomrec;
 

@@ -11,8 +11,8 @@
 #include <string>
 #include <vector>
 
-#include "recorder/program/preload_list.h"
-#include "recorder/program/suitability.h"
+#include "common/program/preload_list.h"
+#include "common/program/suitability.h"
 #include "tests/unit/scratch_directory.h"
 
 namespace fs = std::filesystem;

@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-#include "recorder/bundle/bundle.h"
+#include "common/bundle/bundle.h"
 
 namespace oomrec::doubles {
 

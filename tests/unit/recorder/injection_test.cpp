@@ -5,10 +5,10 @@
 
 #include <vector>
 
+#include "common/session/python_lines.h"
 #include "recorder/failures.h"
 #include "recorder/injection.h"
 #include "recorder/injection_site.h"
-#include "recorder/stack/python_lines.h"
 #include "recorder/stack/stack.h"
 #include "recorder/threads.h"
 #include "tests/unit/recorder/running.h"

@@ -10,8 +10,8 @@
 #include <string>
 #include <thread>
 
+#include "common/system/files.h"
 #include "recorder/news.h"
-#include "recorder/system/files.h"
 #include "recorder/threads.h"
 #include "tests/unit/recorder/running.h"
 

@@ -3,7 +3,7 @@
 
 #include <thread>
 
-#include "recorder/bundle/exception_texts.h"
+#include "common/text/exception_texts.h"
 #include "recorder/device.h"
 #include "recorder/failures.h"
 #include "recorder/telling.h"

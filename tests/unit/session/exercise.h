@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-#include "recorder/session/view.h"
+#include "common/session/view.h"
 
 namespace oomrec::session {
 

@@ -11,9 +11,9 @@
 #include <algorithm>
 #include <thread>
 
-#include "recorder/session/places.h"
+#include "common/session/directories.h"
+#include "common/system/syscalls.h"
 #include "recorder/session/writer.h"
-#include "recorder/system/syscalls.h"
 #include "tests/unit/session/fixtures.h"
 
 using namespace oomrec;

@@ -11,7 +11,7 @@
 #include <string_view>
 #include <vector>
 
-#include "recorder/session/view.h"
+#include "common/session/view.h"
 
 namespace oomrec::session {
 

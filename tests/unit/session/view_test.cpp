@@ -1,5 +1,5 @@
 // What a reader makes of sessions that are whole, cut, torn and forged.
-#include "recorder/session/view.h"
+#include "common/session/view.h"
 
 #include <doctest/doctest.h>
 #include <sys/mman.h>

@@ -7,7 +7,7 @@
 #include <fstream>
 #include <thread>
 
-#include "recorder/session/secrets.h"
+#include "common/session/secrets.h"
 #include "tests/unit/session/fixtures.h"
 
 using namespace oomrec;

@@ -16,12 +16,12 @@
 #include <thread>
 #include <vector>
 
+#include "common/system/syscalls.h"
 #include "recorder/session/writer.h"
 #include "recorder/stack/memo.h"
 #include "recorder/stack/odd_frames.h"
 #include "recorder/stack/stack.h"
 #include "recorder/stack/unwind.h"
-#include "recorder/system/syscalls.h"
 
 #include <doctest/doctest.h>
 

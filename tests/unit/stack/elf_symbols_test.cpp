@@ -1,4 +1,4 @@
-#include "recorder/stack/elf_symbols.h"
+#include "recorder/symbols/elf_symbols.h"
 
 #include <dlfcn.h>
 #include <link.h>

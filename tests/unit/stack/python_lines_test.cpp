@@ -1,4 +1,4 @@
-#include "recorder/stack/python_lines.h"
+#include "common/session/python_lines.h"
 
 #include <doctest/doctest.h>
 

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "recorder/session/view.h"
+#include "common/session/view.h"
 #include "recorder/stack/merge.h"
 #include "recorder/stack/python.h"
 

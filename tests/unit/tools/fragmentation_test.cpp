@@ -1,7 +1,7 @@
 // What lies free between blocks, and the rules that say what helps.
 #include <doctest/doctest.h>
 
-#include "recorder/system/files.h"
+#include "common/system/files.h"
 #include "tools/fragmentation/figures.h"
 
 #include <sys/mman.h>

@@ -12,7 +12,7 @@
 #include <iterator>
 #include <random>
 
-#include "recorder/session/view.h"
+#include "common/session/view.h"
 #include "tools/analysis/checkpoints.h"
 #include "tools/analysis/timeline.h"
 #include "tools/commands.h"

@@ -8,7 +8,7 @@
 #include <memory>
 #include <string>
 
-#include "recorder/session/view.h"
+#include "common/session/view.h"
 #include "recorder/session/writer.h"
 #include "tests/unit/scratch_directory.h"
 

@@ -1,0 +1,280 @@
+// What is known of a bundle later than the bundle: its JSON files are written again, with other
+// values in their places, and renamed over the old ones; its recording gets two fields of its
+// header.
+//
+// Keys cannot occur inside a string (there the quotes are escaped), but in what the program has put
+// into custom_metadata, which comes after all that is sought. All else is copied as it is: no
+// parser, and whatever a newer writer added stays.
+#include <sys/syscall.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstddef>
+#include <cstring>
+
+#include "common/bundle/bundle.h"
+#include "common/bundle/files.h"
+#include "common/calls/calls.h"
+#include "common/text/text.h"
+
+namespace oomrec::bundle {
+namespace {
+
+constexpr std::string_view kCustom = "\"custom_metadata\":";
+
+// A JSON file on its way to a new one.
+class Rewrite {
+ public:
+  Rewrite(InHook hook, int directory, const char* name, Workspace& work) noexcept
+      : hook_(hook), directory_(directory), name_(name), work_(work) {
+    Text{temporary_}.add('.').add(name).add(".partial");
+    from_ = sys::open_at(directory, name, O_RDONLY | O_NOFOLLOW);
+    fail(from_);
+    if (error_ == 0) {
+      sys::unlink_at(directory, temporary_, 0);  // of a writer that died
+      to_ = sys::open_at(directory, temporary_, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0600);
+      fail(to_);
+    }
+    const long bytes = error_ == 0 ? read_some(0) : 0;
+    fail(static_cast<int>(bytes));
+    if (error_ == 0) rest_ = {work.text, static_cast<std::size_t>(bytes)};
+  }
+  ~Rewrite() {
+    if (from_ >= 0) sys::close(from_);
+    if (to_ >= 0) sys::close(to_);
+    if (to_ >= 0 && !in_place_) sys::unlink_at(directory_, temporary_, 0);
+  }
+  Rewrite(const Rewrite&) = delete;
+  Rewrite& operator=(const Rewrite&) = delete;
+
+  // Puts what write(JsonWriter&) writes in the place of the next value of `key`, which stands in
+  // the file's first bytes (work.text). False: there is none.
+  template <class Write>
+  bool replace(std::string_view key, Write&& write) noexcept {
+    const auto found = rest_.find(key);
+    if (error_ != 0 || found == std::string_view::npos || found > rest_.find(kCustom)) return false;
+    return put_in_place(found + key.size(), write);
+  }
+
+  // The same wherever it stands. False: there is none, and the file has been copied to its end.
+  template <class Write>
+  bool replace_far(std::string_view key, Write&& write) noexcept {
+    auto found = rest_.find(key);
+    while (error_ == 0 && found == std::string_view::npos && read_more(key.size() - 1))
+      found = rest_.find(key);
+    return error_ == 0 && found != std::string_view::npos &&
+           put_in_place(found + key.size(), write);
+  }
+
+  // Copies the rest and takes the old file's place. True when that is done.
+  bool finish() noexcept {
+    while (error_ == 0 && read_more(0)) {
+    }
+    if (error_ == 0) fail(sys::sync(to_));
+    if (error_ == 0) fail(sys::rename_at(directory_, temporary_, name_));
+    in_place_ = error_ == 0;
+    return in_place_;
+  }
+
+ private:
+  template <class Write>
+  bool put_in_place(std::size_t at, Write&& write) noexcept {
+    put(rest_.substr(0, at));
+    rest_.remove_prefix(at);
+    put(" ");
+    while (peek() == ' ') rest_.remove_prefix(1);
+    skip_value();
+    JsonWriter json{hook_, to_, work_.json, sizeof work_.json, 1};
+    write(json);
+    if (!json.finish()) fail(-json.error());
+    return error_ == 0;
+  }
+
+  // What is to be copied or skipped next; 0 at the end.
+  char peek() noexcept { return !rest_.empty() || read_more(0) ? rest_.front() : '\0'; }
+
+  // The JSON value that comes next.
+  void skip_value() noexcept {
+    unsigned depth = 0;
+    bool quoted = false;
+    for (char c = peek(); c != '\0'; c = peek()) {
+      const bool closes = !quoted && (c == '}' || c == ']');
+      if (depth == 0 && (closes || (!quoted && (c == ',' || c == '\n')))) return;
+      rest_.remove_prefix(1);
+      if (quoted && c == '\\' && peek() != '\0') rest_.remove_prefix(1);
+      if (c == '"') quoted = !quoted;
+      if (!quoted && (c == '{' || c == '[')) ++depth;
+      if (closes && --depth == 0) return;
+    }
+  }
+
+  // Copies all of rest_ but its last `kept` bytes, which the next bytes of the file then follow.
+  // False: there are none.
+  bool read_more(std::size_t kept) noexcept {
+    kept = std::min(kept, rest_.size());
+    put(rest_.substr(0, rest_.size() - kept));
+    std::memmove(work_.text, rest_.data() + rest_.size() - kept, kept);
+    const long bytes = error_ == 0 ? read_some(kept) : 0;
+    fail(static_cast<int>(bytes));
+    rest_ = {work_.text, kept + (bytes > 0 ? static_cast<std::size_t>(bytes) : 0)};
+    return bytes > 0;
+  }
+
+  // Remembers the first error; anything else is none.
+  void fail(int result) noexcept {
+    if (error_ == 0 && result < 0) error_ = result;
+  }
+  void put(std::string_view text) noexcept {
+    if (error_ == 0) fail(sys::write_all(to_, text.data(), text.size()));
+  }
+
+  // Reads into work_.text, behind its first bytes, until it is full or the file ends. Bytes, or
+  // minus an errno.
+  long read_some(std::size_t behind) noexcept {
+    std::size_t got = behind;
+    while (got < sizeof work_.text) {
+      const long bytes = sys::call(SYS_read, from_, reinterpret_cast<long>(work_.text + got),
+                                   static_cast<long>(sizeof work_.text - got));
+      if (bytes == -EINTR) continue;
+      if (bytes < 0) return bytes;
+      if (bytes == 0) break;
+      got += static_cast<std::size_t>(bytes);
+    }
+    return static_cast<long>(got - behind);
+  }
+
+  InHook hook_;
+  int directory_;
+  const char* name_;
+  Workspace& work_;
+  int from_ = -1;
+  int to_ = -1;
+  int error_ = 0;
+  bool in_place_ = false;
+  char temporary_[64] = {};
+  std::string_view rest_;
+};
+
+bool complete_recording(int directory, const Completion& completion) noexcept {
+  if (completion.crash == nullptr && completion.death == nullptr) return true;
+  const int fd = sys::open_at(directory, "recording.oomrec", O_WRONLY | O_NOFOLLOW);
+  if (fd < 0) return false;
+  int result = 0;
+  if (completion.crash != nullptr) {
+    result = sys::write_all_at(fd, completion.crash, sizeof *completion.crash,
+                               offsetof(session::Header, crash));
+  }
+  if (result == 0 && completion.death != nullptr) {
+    result = sys::write_all_at(fd, completion.death, sizeof *completion.death,
+                               offsetof(session::Header, death));
+  }
+  sys::close(fd);
+  return result == 0;
+}
+
+bool complete_manifest(InHook hook, int directory, const Completion& completion,
+                       Workspace& work) noexcept {
+  if (completion.verdict == nullptr) return true;
+  Rewrite manifest{hook, directory, "manifest.json", work};
+  return manifest.replace("\"verdict\":", [&](JsonWriter& json) {
+    json.string(name_of(completion.verdict->code));
+  }) && manifest.finish();
+}
+
+bool complete_metadata(InHook hook, int directory, const Completion& completion,
+                       Workspace& work) noexcept {
+  char outcome[32];
+  Rewrite metadata{hook, directory, "metadata.json", work};
+  const bool found = metadata.replace("\"outcome\":", [&](JsonWriter& json) {
+    json.string(outcome_text(completion.outcome, completion.value, outcome));
+  });
+  if (completion.verdict != nullptr) {
+    metadata.replace("\"verdict\":",
+                     [&](JsonWriter& json) { write_verdict(json, *completion.verdict); });
+  }
+  if (completion.crashed != nullptr) {
+    metadata.replace("\"crash\":", [&](JsonWriter& json) {
+      write_crash(hook, json, *completion.crashed, completion.exported_name);
+    });
+  }
+  if (completion.verdict != nullptr) {
+    metadata.replace("\"limit\":",
+                     [&](JsonWriter& json) { write_limit(json, *completion.verdict); });
+  }
+  if (completion.repeats != kRepeatsUnknown) {
+    metadata.replace("\"repeats\":", [&](JsonWriter& json) { json.number(completion.repeats); });
+  }
+  return found && metadata.finish();
+}
+
+// The file of a moment before stays until the new one is whole.
+bool write_objects(int directory, std::string_view objects) noexcept {
+  constexpr const char* kTemporary = ".objects.json.partial";
+  sys::unlink_at(directory, kTemporary, 0);
+  const int fd =
+      sys::open_at(directory, kTemporary, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0600);
+  if (fd < 0) return false;
+  int result = sys::write_all(fd, objects.data(), objects.size());
+  if (result >= 0) result = sys::sync(fd);
+  sys::close(fd);
+  if (result >= 0) result = sys::rename_at(directory, kTemporary, kObjectsFile);
+  if (result < 0) sys::unlink_at(directory, kTemporary, 0);
+  return result >= 0;
+}
+
+bool complete_names(InHook hook, int directory, Workspace& work) noexcept {
+  Rewrite manifest{hook, directory, "manifest.json", work};
+  return manifest.replace("\"files\":", [](JsonWriter& json) { write_names(json, true); }) &&
+         manifest.finish();
+}
+
+bool complete_words(InHook hook, int directory, const ExceptionTexts& texts,
+                    Workspace& work) noexcept {
+  Rewrite metadata{hook, directory, "metadata.json", work};
+  if (texts.context.data() != nullptr &&
+      !metadata.replace_far("\"context\":", [&](JsonWriter& json) { json.string(texts.context); }))
+    return false;
+  for (const TextKey& text : kTextKeys) {
+    char key[32];
+    Text{key}.add('"').add(text.key).add("\":");
+    if (!metadata.replace_far(key, [&](JsonWriter& json) { write_text(json, texts.*text.text); }))
+      return false;
+  }
+  return metadata.replace_far(kCustom, [&](JsonWriter& json) {
+    write_custom_metadata(json, texts.metadata);
+  }) && metadata.finish();
+}
+
+}  // namespace
+
+std::uint32_t repeats_of(const session::View& view, std::uint64_t failure) noexcept {
+  session::Failure entry{};
+  return failure != 0 && view.read(session::TableId::failures, failure, entry)
+             ? entry.repeats.load(std::memory_order_relaxed)
+             : kRepeatsUnknown;
+}
+
+bool complete(InHook hook, const char* path, const Completion& completion,
+              Workspace& work) noexcept {
+  const int directory = sys::open_at(AT_FDCWD, path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
+  if (directory < 0) return false;
+  const bool done = complete_recording(directory, completion) &&
+                    complete_manifest(hook, directory, completion, work) &&
+                    complete_metadata(hook, directory, completion, work);
+  sys::close(directory);
+  return done;
+}
+
+bool complete_texts(InHook hook, const char* path, const ExceptionTexts& texts,
+                    Workspace& work) noexcept {
+  const int directory = sys::open_at(AT_FDCWD, path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
+  if (directory < 0) return false;
+  const bool has_objects = texts.objects.data() != nullptr;
+  const bool objects = !has_objects || (write_objects(directory, texts.objects) &&
+                                        complete_names(hook, directory, work));
+  const bool words = complete_words(hook, directory, texts, work);
+  sys::close(directory);
+  return objects && words;
+}
+
+}  // namespace oomrec::bundle

@@ -1,0 +1,133 @@
+#include "common/bundle/directory.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include "common/calls/calls.h"
+#include "common/text/text.h"
+
+namespace oomrec::bundle {
+namespace {
+
+constexpr std::string_view kPrefix = "oom_";
+constexpr std::string_view kPartial = ".partial";
+constexpr std::string_view kDeleted = ".deleted";  // see retention.cpp
+constexpr unsigned kMaxNumber = 9999;
+constexpr std::size_t kPart = sizeof(Workspace{}.json) / 4;
+
+bool is_there(int directory, const char* name) noexcept {
+  struct stat status;
+  return sys::stat_at(directory, name, status) == 0;
+}
+
+// NAME of ".NAME.partial" or ".NAME.deleted"; empty: it is neither.
+std::string_view stray_name(std::string_view name) noexcept {
+  if (!name.starts_with('.')) return {};
+  name.remove_prefix(1);
+  for (const std::string_view ending : {kPartial, kDeleted}) {
+    if (!name.ends_with(ending)) continue;
+    name.remove_suffix(ending.size());
+    return is_bundle_name(name) ? name : std::string_view{};
+  }
+  return {};
+}
+
+// The largest number of the bundles of that second, of any backend, whole or not; 0: none. Reuses
+// none while the second lasts: the newest bundle, which has the largest, is never removed.
+unsigned last_number(int dump_directory, std::uint64_t created_ns, Workspace& work) noexcept {
+  // Opened anew: the position of the caller's descriptor is its own.
+  const int listing = sys::open_at(dump_directory, ".", O_RDONLY | O_DIRECTORY);
+  if (listing < 0) return 0;
+  char buffer[24];
+  const Text second = Text{buffer}.add('_').utc_name(created_ns).add('_');
+  unsigned last = 0;
+  sys::for_each_entry(listing, work.json, kPart, [&](const char* entry) {
+    const std::string_view name = is_bundle_name(entry) ? entry : stray_name(entry);
+    const auto at = name.find(second.view());
+    if (at == std::string_view::npos) return;
+    unsigned number = 0;
+    for (const char digit : name.substr(at + second.view().size()))
+      number = std::min(kMaxNumber, number * 10 + static_cast<unsigned>(digit - '0'));
+    last = std::max(last, number);
+  });
+  sys::close(listing);
+  return last;
+}
+
+}  // namespace
+
+int open_dump_directory(const char* path, Workspace& work) noexcept {
+  constexpr int kFlags = O_RDONLY | O_DIRECTORY;
+  const int directory = sys::open_at(AT_FDCWD, path, kFlags);
+  if (directory != -ENOENT) return directory;
+  const int made = sys::make_directories(path, work.temporary, sizeof work.temporary);
+  return made < 0 ? made : sys::open_at(AT_FDCWD, path, kFlags);
+}
+
+// oom_BACKEND_YYYYmmdd_HHMMSS_NNN
+bool is_bundle_name(std::string_view name) noexcept {
+  if (!name.starts_with(kPrefix)) return false;
+  name.remove_prefix(kPrefix.size());
+  const auto underscore = name.find('_');
+  if (underscore == std::string_view::npos || underscore == 0) return false;
+  name.remove_prefix(underscore + 1);
+  constexpr std::string_view kShape = "dddddddd_dddddd_ddd";
+  if (name.size() < kShape.size()) return false;
+  for (std::size_t i = 0; i < name.size(); ++i) {
+    const bool digit = name[i] >= '0' && name[i] <= '9';
+    const bool wants_digit = i >= kShape.size() || kShape[i] == 'd';
+    if (digit != wants_digit || (!digit && name[i] != '_')) return false;
+  }
+  return true;
+}
+
+int claim_name(int dump_directory, std::string_view backend, std::uint64_t created_ns,
+               Workspace& work) noexcept {
+  for (unsigned number = last_number(dump_directory, created_ns, work) + 1; number <= kMaxNumber;
+       ++number) {
+    Text name{work.name};
+    name.add(kPrefix).add(backend).add('_').utc_name(created_ns).add('_').number(number, 3);
+    Text temporary{work.temporary};
+    temporary.add('.').add(name.view()).add(kPartial);
+    if (is_there(dump_directory, work.name)) continue;
+    const int made = sys::make_directory(dump_directory, work.temporary);
+    if (made == -EEXIST) continue;
+    if (made < 0) return made;
+    // Its owner may have published it between our look and our claim.
+    if (!is_there(dump_directory, work.name)) {
+      const int directory =
+          sys::open_at(dump_directory, work.temporary, O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
+      if (directory < 0) sys::unlink_at(dump_directory, work.temporary, AT_REMOVEDIR);
+      return directory;
+    }
+    sys::unlink_at(dump_directory, work.temporary, AT_REMOVEDIR);
+  }
+  return -EEXIST;
+}
+
+void remove_directory(int dump_directory, const char* name, Workspace& work) noexcept {
+  const int directory = sys::open_at(dump_directory, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
+  if (directory >= 0) {
+    sys::for_each_entry(directory, work.json + 3 * kPart, kPart,
+                        [&](const char* file) { sys::unlink_at(directory, file, 0); });
+    sys::close(directory);
+  }
+  sys::unlink_at(dump_directory, name, AT_REMOVEDIR);
+}
+
+void remove_strays(int dump_directory, std::uint64_t now_ns, Workspace& work) noexcept {
+  // Opened anew: the position of the caller's descriptor is its own.
+  const int listing = sys::open_at(dump_directory, ".", O_RDONLY | O_DIRECTORY);
+  if (listing < 0) return;
+  const auto now_s = static_cast<std::int64_t>(now_ns / 1'000'000'000U);
+  sys::for_each_entry(listing, work.json, kPart, [&](const char* name) {
+    struct stat status;
+    if (stray_name(name).empty() || sys::stat_at(dump_directory, name, status) != 0) return;
+    if (now_s - status.st_mtim.tv_sec > static_cast<std::int64_t>(kStaleSeconds))
+      remove_directory(dump_directory, name, work);
+  });
+  sys::close(listing);
+}
+
+}  // namespace oomrec::bundle

@@ -1,0 +1,137 @@
+#include "common/bundle/heap_areas.h"
+
+#include <sys/syscall.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "common/calls/calls.h"
+#include "common/system/files.h"
+#include "common/text/text.h"
+
+namespace oomrec::bundle {
+namespace {
+
+constexpr std::uint64_t kArenaBytes = std::uint64_t{64} << 20;
+constexpr std::uint64_t kPageBytes = 4096;
+
+int open_of(int pid, const char* name) noexcept {
+  char path[320];
+  Text text{path};
+  text.add(system::g_roots.proc).add('/').signed_number(pid).add('/').add(name);
+  return sys::open_at(AT_FDCWD, text.c_str(), O_RDONLY);
+}
+
+std::uint64_t hexadecimal(std::string_view& text) noexcept {
+  std::uint64_t value = 0;
+  while (!text.empty()) {
+    const char c = text.front();
+    const int digit = c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+    if (digit < 0) break;
+    value = value << 4 | static_cast<std::uint64_t>(digit);
+    text.remove_prefix(1);
+  }
+  return value;
+}
+
+// "55d0c0a00000-55d0c0a21000 rw-p 00000000 00:00 0        [heap]"
+struct Mapping {
+  std::uint64_t start = 0, end = 0;
+  bool writable = false, accessible = false, anonymous = false, heap = false;
+};
+
+Mapping mapping_of(std::string_view line) noexcept {
+  Mapping mapping;
+  mapping.start = hexadecimal(line);
+  if (!line.empty()) line.remove_prefix(1);
+  mapping.end = hexadecimal(line);
+  mapping.accessible = line.starts_with(" r");
+  mapping.writable = line.starts_with(" rw-p");
+  mapping.heap = line.ends_with("[heap]");
+  const auto name =
+      line.find_first_of("/[");  // "[anon: glibc: malloc arena]" where they have names
+  mapping.anonymous = line.find(" 00:00 0") != line.npos &&
+                      (name == line.npos || line.substr(name).starts_with("[anon:"));
+  return mapping;
+}
+
+}  // namespace
+
+HeapAreas::HeapAreas(int pid, std::span<char> buffer) noexcept
+    : text_(buffer.first(buffer.size() / 2)),
+      pages_(buffer.subspan(buffer.size() / 2 & ~std::size_t{7})),
+      maps_(open_of(pid, "maps")),
+      pagemap_(open_of(pid, "pagemap")) {}
+
+HeapAreas::~HeapAreas() {
+  if (maps_ >= 0) sys::close(maps_);
+  if (pagemap_ >= 0) sys::close(pagemap_);
+}
+
+// A line that does not fit is that of a file with a very long path: its beginning says so.
+bool HeapAreas::next_line(std::string_view& line) noexcept {
+  while (true) {
+    const std::string_view unread{text_.data() + begin_, end_ - begin_};
+    const std::size_t length = unread.find('\n');
+    if (length != unread.npos || (begin_ == 0 && end_ == text_.size())) {
+      line = unread.substr(0, length);
+      begin_ += std::min(line.size() + 1, unread.size());
+      return true;
+    }
+    std::memmove(text_.data(), unread.data(), unread.size());
+    begin_ = 0;
+    end_ = unread.size();
+    const long got = sys::call(SYS_read, maps_, reinterpret_cast<long>(text_.data() + end_),
+                               static_cast<long>(text_.size() - end_));
+    if (got <= 0) return false;
+    end_ += static_cast<std::size_t>(got);
+  }
+}
+
+// Bit 63 of a page's entry: it is in memory.
+std::uint64_t HeapAreas::resident_bytes(const HeapArea& area) noexcept {
+  counted_bytes_ += area.bytes();
+  if (pagemap_ < 0 || counted_bytes_ > kMostCountedBytes) return kNotCounted;
+  std::uint64_t pages = 0;
+  for (std::uint64_t at = area.start / kPageBytes; at < area.end / kPageBytes;) {
+    const std::uint64_t left = (area.end / kPageBytes - at) * sizeof(std::uint64_t);
+    const long got =
+        sys::call(SYS_pread64, pagemap_, reinterpret_cast<long>(pages_.data()),
+                  static_cast<long>(std::min<std::uint64_t>(left, pages_.size() & ~std::size_t{7})),
+                  static_cast<long>(at * sizeof(std::uint64_t)));
+    if (got < static_cast<long>(sizeof(std::uint64_t))) return kNotCounted;
+    for (long i = 0; i + 8 <= got; i += 8) {
+      std::uint64_t entry = 0;
+      std::memcpy(&entry, pages_.data() + i, sizeof entry);
+      pages += entry >> 63;
+    }
+    at += static_cast<std::uint64_t>(got) / sizeof(std::uint64_t);
+  }
+  return pages * kPageBytes;
+}
+
+bool HeapAreas::next(HeapArea& area) noexcept {
+  std::string_view line;
+  while (known() && next_line(line)) {
+    const Mapping mapping = mapping_of(line);
+    const HeapArea candidate = candidate_;
+    candidate_ = {};
+    if (mapping.writable && mapping.anonymous && mapping.start % kArenaBytes == 0)
+      candidate_ = {mapping.start, mapping.end, 0, false};
+    // What is left of the piece: reserved, not yet writable.
+    const bool is_rest = mapping.anonymous && !mapping.accessible &&
+                         mapping.start == candidate.end && mapping.end % kArenaBytes == 0;
+    if (mapping.heap) {
+      area = {mapping.start, mapping.end, 0, true};
+    } else if (candidate.end != 0 && (is_rest || candidate.end % kArenaBytes == 0)) {
+      area = candidate;
+    } else {
+      continue;
+    }
+    area.resident_bytes = resident_bytes(area);
+    return true;
+  }
+  return false;
+}
+
+}  // namespace oomrec::bundle

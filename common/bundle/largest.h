@@ -1,0 +1,58 @@
+// The holders with the most live bytes, found in one pass without memory of its own.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <span>
+
+#include "common/session/view.h"
+
+namespace oomrec::bundle {
+
+struct LargestHolder {
+  std::uint64_t live_bytes;
+  std::uint32_t holder;
+};
+
+// Fills `out` with the largest holders, largest first, and returns how many there are. Holders that
+// hold nothing, and those of spaces that are not `wanted`, are passed over. What lanes have summed
+// up and not told (View::holder) decides the order of those that are chosen, not the choice. Cost:
+// one pass over `holders`.
+template <class Wanted>
+std::size_t find_largest(const session::View& view, std::span<LargestHolder> out,
+                         Wanted&& wanted) noexcept {
+  const auto smaller_last = [](const LargestHolder& a, const LargestHolder& b) {
+    return a.live_bytes != b.live_bytes ? a.live_bytes > b.live_bytes : a.holder < b.holder;
+  };
+  std::size_t found = 0;
+  session::Holder holder{};
+  const std::uint64_t count = view.count(session::TableId::holders);
+  for (std::uint64_t i = 1; i < count; ++i) {
+    if (!view.read(session::TableId::holders, i, holder)) continue;
+    const LargestHolder entry{holder.live_bytes.load(std::memory_order_relaxed),
+                              static_cast<std::uint32_t>(i)};
+    // A racing free can be seen before its allocation: such a figure is below zero for a moment.
+    if (entry.live_bytes == 0 || static_cast<std::int64_t>(entry.live_bytes) < 0) continue;
+    if (!wanted(static_cast<Space>(holder.space))) continue;
+    if (found < out.size()) {
+      out[found++] = entry;
+      std::push_heap(out.begin(), out.begin() + static_cast<std::ptrdiff_t>(found), smaller_last);
+    } else if (entry.live_bytes > out.front().live_bytes) {
+      std::pop_heap(out.begin(), out.end(), smaller_last);
+      out.back() = entry;
+      std::push_heap(out.begin(), out.end(), smaller_last);
+    }
+  }
+  for (std::size_t i = 0; i < found; ++i) {
+    if (view.holder(out[i].holder, holder))
+      out[i].live_bytes = holder.live_bytes.load(std::memory_order_relaxed);
+  }
+  std::sort(out.begin(), out.begin() + static_cast<std::ptrdiff_t>(found), smaller_last);
+  return found;
+}
+
+inline std::size_t find_largest(const session::View& view, std::span<LargestHolder> out) noexcept {
+  return find_largest(view, out, [](Space) { return true; });
+}
+
+}  // namespace oomrec::bundle

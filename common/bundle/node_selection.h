@@ -1,0 +1,77 @@
+// Which nodes of a trie stay when only some stacks are kept, and their new numbers.
+#pragma once
+
+#include <algorithm>
+#include <bit>
+#include <cstdint>
+#include <span>
+
+#include "common/session/view.h"
+
+namespace oomrec::bundle {
+
+// A bit for each node that stays, in memory of the caller's.
+class NodeSelection {
+ public:
+  NodeSelection(const session::View& view, std::span<std::uint64_t> bits,
+                std::span<std::uint32_t> ranks) noexcept
+      : view_(view), bits_(bits), ranks_(ranks) {}
+
+  void clear() noexcept {
+    std::fill(bits_.begin(), bits_.end(), 0);
+    bits_[0] = 1;  // node 0 is entry 0 here too
+  }
+
+  void keep(std::uint32_t node) noexcept {
+    for (node = within(node); node != 0 && !kept(node); node = within(parent_of(node)))
+      bits_[node / 64] |= std::uint64_t{1} << (node % 64);
+  }
+
+  // After the last keep(), before the first renumbered().
+  void count() noexcept {
+    std::uint32_t total = 0;
+    for (std::size_t word = 0; word < bits_.size(); ++word) {
+      if (word % kWordsPerRank == 0) ranks_[word / kWordsPerRank] = total;
+      total += static_cast<std::uint32_t>(std::popcount(bits_[word]));
+    }
+    total_ = total;
+  }
+
+  std::uint32_t total() const noexcept { return total_; }
+  bool kept(std::uint32_t node) const noexcept { return (bits_[node / 64] >> (node % 64)) & 1; }
+
+  std::uint32_t renumbered(std::uint32_t node) const noexcept {
+    node = within(node);
+    const std::size_t word = node / 64;
+    std::uint32_t rank = ranks_[word / kWordsPerRank];
+    for (std::size_t i = word / kWordsPerRank * kWordsPerRank; i < word; ++i)
+      rank += static_cast<std::uint32_t>(std::popcount(bits_[i]));
+    const std::uint64_t below = (std::uint64_t{1} << (node % 64)) - 1;
+    return rank + static_cast<std::uint32_t>(std::popcount(bits_[word] & below));
+  }
+
+  std::uint32_t capacity() const noexcept { return static_cast<std::uint32_t>(bits_.size() * 64); }
+
+  static constexpr std::size_t kWordsPerRank = 64;
+
+ private:
+  std::uint32_t parent_of(std::uint32_t node) const noexcept {
+    session::Node entry{};
+    // Parents are always older: what says otherwise is damaged and ends the walk.
+    return view_.read(session::TableId::nodes, node, entry) && entry.parent < node ? entry.parent
+                                                                                   : 0;
+  }
+
+  // The nearest ancestor that has a bit here: a stack beyond the first million nodes is cut.
+  std::uint32_t within(std::uint32_t node) const noexcept {
+    while (node >= capacity()) node = parent_of(node);
+    return node;
+  }
+
+  const session::View& view_;
+  std::span<std::uint64_t> bits_;
+  std::span<std::uint32_t> ranks_;
+  std::uint32_t total_ = 0;
+};
+
+}  // namespace oomrec::bundle

@@ -1,0 +1,190 @@
+#include "common/bundle/retention.h"
+
+#include <sys/file.h>
+#include <sys/syscall.h>
+#include <cerrno>
+#include <cstring>
+
+#include "common/bundle/directory.h"
+#include "common/calls/calls.h"
+#include "common/text/text.h"
+
+namespace oomrec::bundle {
+namespace {
+
+constexpr VerdictCode kNotMemory[] = {VerdictCode::simulated, VerdictCode::requested,
+                                      VerdictCode::injected,  VerdictCode::unknown,
+                                      VerdictCode::crashed,   VerdictCode::killed_externally,
+                                      VerdictCode::exited};
+constexpr std::size_t kPart = sizeof(Workspace{}.json) / 4;
+
+// Of a kill nobody may know more than what the process held. That may be for memory; but a pool of
+// workers that ends leaves many of them.
+bool is_doubtful(std::string_view verdict, std::string_view reason) noexcept {
+  return reason == name_of(Trigger::killed) && verdict == name_of(VerdictCode::unknown);
+}
+
+}  // namespace
+
+bool tells_of_memory(std::string_view verdict, std::string_view reason) noexcept {
+  if (reason == name_of(Trigger::simulated)) return false;
+  if (is_doubtful(verdict, reason)) return true;
+  for (const VerdictCode code : kNotMemory)
+    if (verdict == name_of(code)) return false;
+  return true;
+}
+
+namespace {
+
+// The digits of "2026-11-21T10:15:30Z" as one number, which sorts by time.
+std::uint64_t digits_of(std::string_view text) noexcept {
+  std::uint64_t value = 0;
+  for (const char c : text)
+    if (c >= '0' && c <= '9') value = value * 10 + static_cast<std::uint64_t>(c - '0');
+  return value;
+}
+
+std::uint64_t hash_of(std::string_view text) noexcept {  // FNV-1a
+  std::uint64_t hash = 0xcbf29ce484222325U;
+  for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3U;
+  return hash;
+}
+
+bool is_older(const StoredBundle& a, const StoredBundle& b) noexcept {
+  return a.created != b.created ? a.created < b.created : a.number < b.number;
+}
+
+bool is_later_of_its_process(const StoredBundle& bundle,
+                             std::span<const StoredBundle> bundles) noexcept {
+  for (const StoredBundle& other : bundles)
+    if (!other.gone && other.process == bundle.process &&
+        other.process_bundle < bundle.process_bundle)
+      return true;
+  return false;
+}
+
+unsigned worth(const StoredBundle& bundle, std::span<const StoredBundle> bundles) noexcept {
+  if (!bundle.is_memory) return 0;
+  if (bundle.is_doubtful) return 1;
+  return is_later_of_its_process(bundle, bundles) ? 2 : 3;
+}
+
+// All bytes of a bundle; false when it holds a directory, which none of ours does.
+bool measure(int directory, char* buffer, std::uint64_t& bytes) noexcept {
+  bool ours = true;
+  bytes = 0;
+  sys::for_each_entry(directory, buffer, kPart, [&](const char* name) {
+    struct stat status;
+    if (sys::stat_at(directory, name, status) != 0) return;
+    ours = ours && !S_ISDIR(status.st_mode);
+    bytes += static_cast<std::uint64_t>(status.st_size);
+  });
+  return ours;
+}
+
+bool describe(int dump_directory, const char* name, Workspace& work, StoredBundle& out) noexcept {
+  const int directory = sys::open_at(dump_directory, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
+  if (directory < 0) return false;
+  char* const buffer = work.json + kPart;
+  const long read = sys::read_file(directory, "manifest.json", buffer, kPart);
+  const std::string_view manifest{buffer, read > 0 ? static_cast<std::size_t>(read) : 0};
+  bool ours = !manifest_value(manifest, "oomrec_version").empty();
+  out = {};
+  if (ours) {
+    out.created = digits_of(manifest_value(manifest, "created_at_utc"));
+    out.process = hash_of(manifest_value(manifest, "process"));
+    out.process_bundle =
+        static_cast<std::uint32_t>(digits_of(manifest_value(manifest, "process_bundle")));
+    const std::string_view verdict = manifest_value(manifest, "verdict");
+    const std::string_view reason = manifest_value(manifest, "reason");
+    out.is_memory = tells_of_memory(verdict, reason);
+    out.is_doubtful = is_doubtful(verdict, reason);
+    const std::string_view text{name};
+    out.number = static_cast<std::uint32_t>(digits_of(text.substr(text.rfind('_') + 1)));
+    Text{out.name}.add(text);
+    ours = text.size() < sizeof out.name && measure(directory, work.json + 2 * kPart, out.bytes);
+  }
+  sys::close(directory);
+  return ours;
+}
+
+// Renamed first: what is half removed has no bundle's name, and remove_strays() finds it.
+void remove_bundle(int dump_directory, const char* name, Workspace& work) noexcept {
+  char hidden[64];
+  Text{hidden}.add('.').add(name).add(".deleted");
+  if (sys::rename_at(dump_directory, name, hidden) == 0)
+    remove_directory(dump_directory, hidden, work);
+}
+
+}  // namespace
+
+std::string_view manifest_value(std::string_view manifest, std::string_view key) noexcept {
+  char quoted[48];
+  const Text pattern = Text{quoted}.add('"').add(key).add("\":");
+  const auto at = manifest.find(pattern.view());
+  if (at == std::string_view::npos) return {};
+  std::string_view rest = manifest.substr(at + pattern.view().size());
+  while (!rest.empty() && (rest.front() == ' ' || rest.front() == '\n')) rest.remove_prefix(1);
+  if (rest.starts_with('"')) {
+    rest.remove_prefix(1);
+    return rest.substr(0, rest.find('"'));
+  }
+  return rest.substr(0, rest.find_first_of(",}\n "));
+}
+
+void choose_victims(std::span<StoredBundle> bundles, const Bounds& bounds) noexcept {
+  std::uint64_t count = 0;
+  std::uint64_t bytes = 0;
+  const StoredBundle* newest = nullptr;
+  for (const StoredBundle& bundle : bundles) {
+    if (bundle.gone) continue;
+    ++count;
+    bytes += bundle.bytes;
+    if (newest == nullptr || is_older(*newest, bundle)) newest = &bundle;
+  }
+  while ((bounds.bundles != 0 && count > bounds.bundles) ||
+         (bounds.bytes != 0 && bytes > bounds.bytes)) {
+    StoredBundle* victim = nullptr;
+    unsigned victim_worth = 0;
+    for (StoredBundle& bundle : bundles) {
+      if (bundle.gone || bundle.kept || &bundle == newest) continue;
+      const unsigned its_worth = worth(bundle, bundles);
+      if (victim != nullptr &&
+          (its_worth > victim_worth || (its_worth == victim_worth && !is_older(bundle, *victim))))
+        continue;
+      victim = &bundle;
+      victim_worth = its_worth;
+    }
+    if (victim == nullptr) return;
+    victim->gone = true;
+    --count;
+    bytes -= victim->bytes;
+  }
+}
+
+void enforce_bounds(int dump_directory, const char* written, const Bounds& bounds,
+                    Workspace& work) noexcept {
+  if (bounds.bundles == 0 && bounds.bytes == 0) return;
+  const int listing = sys::open_at(dump_directory, ".", O_RDONLY | O_DIRECTORY);
+  if (listing < 0) return;
+  // Where directories cannot be locked (some network file systems) it is done without.
+  const long locked = sys::call(SYS_flock, listing, LOCK_EX | LOCK_NB);
+  if (locked != -EWOULDBLOCK) {
+    static_assert(alignof(StoredBundle) <= 8);
+    const std::span<StoredBundle> all{reinterpret_cast<StoredBundle*>(work.text),
+                                      std::size(work.text) / sizeof(StoredBundle)};
+    std::size_t found = 0;
+    sys::for_each_entry(listing, work.json, kPart, [&](const char* name) {
+      if (found == all.size() || !is_bundle_name(name)) return;
+      if (!describe(dump_directory, name, work, all[found])) return;
+      all[found].kept = std::strcmp(name, written) == 0;
+      ++found;
+    });
+    choose_victims(all.first(found), bounds);
+    for (const StoredBundle& bundle : all.first(found))
+      if (bundle.gone) remove_bundle(dump_directory, bundle.name, work);
+  }
+  sys::close(listing);
+}
+
+}  // namespace oomrec::bundle

@@ -1,0 +1,130 @@
+#include "common/limits/ceilings.h"
+
+#include <sys/resource.h>
+#include <sys/sysinfo.h>
+
+#include <string_view>
+
+#include "common/limits/cgroup.h"
+#include "common/session/layout.h"
+#include "common/system/files.h"
+#include "common/system/syscalls.h"
+#include "common/system/text.h"
+
+namespace oomrec::limit {
+namespace {
+
+using session::kUnlimited;
+using system::Text;
+
+constexpr std::size_t kPathBytes = kCgroupPathBytes;
+
+// What differs between the two versions of the memory controller.
+struct Controller {
+  const char* limit_file;
+  const char* usage_file;
+  std::string_view inactive;    // line of memory.stat, with its hierarchy
+  const char* events_files[2];  // have a line "oom_kill N": its own alone, or those below it, too
+};
+constexpr Controller kV1 = {"/memory.limit_in_bytes",
+                            "/memory.usage_in_bytes",
+                            "total_inactive_file ",
+                            {"/memory.oom_control", "/memory.oom_control"}};
+constexpr Controller kV2 = {
+    "/memory.max", "/memory.current", "inactive_file ", {"/memory.events.local", "/memory.events"}};
+
+std::uint64_t rlimit_bytes(int resource) noexcept {
+  rlimit64 limits{};
+  if (system::call(SYS_prlimit64, 0, resource, nullptr, &limits) != 0) return 0;
+  return limits.rlim_cur == RLIM64_INFINITY ? kUnlimited : limits.rlim_cur;
+}
+
+// Each with a buffer, so none may be inlined into another: a hook uses little stack.
+
+[[gnu::noinline]] std::uint64_t inactive_bytes(const char* directory,
+                                               const Controller& controller) noexcept {
+  char path[kPathBytes];
+  Text name(path);
+  name << directory << "/memory.stat";
+  char text[1408];  // total_inactive_file is among the last of v1's 36 lines, near its byte 1,000
+  if (name.truncated() || system::read_file(path, text, sizeof(text)) <= 0) return 0;
+  return system::number_in(system::field(text, controller.inactive));
+}
+
+}  // namespace
+
+[[gnu::noinline]] void read_usage(InHook, Ceilings& out) noexcept {
+  char path[kPathBytes], text[1408];
+  Text(path) << system::g_roots.proc << "/self/status";
+  if (system::read_file(path, text, sizeof(text)) <= 0) return;
+  const auto bytes = [&](std::string_view name) noexcept {
+    return system::number_in(system::field(text, name)) * 1024;
+  };
+  out.vm_bytes = bytes("VmSize:");
+  out.rss_bytes = bytes("VmRSS:");
+  out.data_bytes = bytes("VmData:");
+}
+
+[[gnu::noinline]] void read_cgroup(InHook hook, Ceilings& out, CgroupPlace* place) noexcept {
+  if (place != nullptr) *place = {};
+  CgroupPath cgroup{hook, "memory", kV1.usage_file, kV2.usage_file,
+                    place != nullptr ? &place->named : nullptr};
+  if (!cgroup.known()) return;
+  const Controller& controller = cgroup.is_v1() ? kV1 : kV2;
+  if (place != nullptr) {
+    place->v1 = cgroup.is_v1();
+    Text(place->own) << cgroup.directory();
+  }
+  do {
+    std::uint64_t limit = 0;
+    std::uint64_t used = 0;
+    if (cgroup.read(controller.limit_file, limit) &&
+        (out.cgroup_limit_bytes == 0 || limit < out.cgroup_limit_bytes) &&
+        cgroup.read(controller.usage_file, used)) {
+      const std::uint64_t inactive = inactive_bytes(cgroup.directory(), controller);
+      out.cgroup_limit_bytes = limit;
+      out.cgroup_used_bytes = used > inactive ? used - inactive : 0;
+      if (place != nullptr) Text(place->limiting) << cgroup.directory();
+    }
+  } while (cgroup.climb());
+}
+
+bool read_cgroup_usage(InHook, const CgroupPlace& place, std::uint64_t& used_bytes) noexcept {
+  const Controller& controller = place.v1 ? kV1 : kV2;
+  std::uint64_t used = 0;
+  if (place.limiting[0] == '\0' || !read_cgroup_number(place.limiting, controller.usage_file, used))
+    return false;
+  const std::uint64_t inactive = inactive_bytes(place.limiting, controller);
+  used_bytes = used > inactive ? used - inactive : 0;
+  return true;
+}
+
+[[gnu::noinline]] bool read_cgroup_kills(InHook, const CgroupPlace& place,
+                                         std::uint64_t& kills) noexcept {
+  char path[kPathBytes + 32], text[256];
+  if (place.own[0] == '\0') return false;
+  for (const char* const file : (place.v1 ? kV1 : kV2).events_files) {
+    Text(path) << place.own << file;
+    if (system::read_file(path, text, sizeof(text)) <= 0) continue;
+    const std::string_view line = system::field(text, "oom_kill ");
+    kills = system::number_in(line);
+    return !line.empty();
+  }
+  return false;
+}
+
+Ceilings read_ceilings(InHook hook) noexcept {
+  Ceilings out;
+  read_usage(hook, out);
+  out.rlimit_as_bytes = rlimit_bytes(RLIMIT_AS);
+  out.rlimit_data_bytes = rlimit_bytes(RLIMIT_DATA);
+  struct sysinfo system_wide {};
+  if (system::call(SYS_sysinfo, &system_wide) == 0) {
+    out.ram_bytes = system_wide.totalram * system_wide.mem_unit;
+    out.swap_bytes = system_wide.totalswap * system_wide.mem_unit;
+  }
+  read_cgroup(hook, out);
+  return out;
+}
+
+}  // namespace oomrec::limit

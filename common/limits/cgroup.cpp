@@ -1,0 +1,86 @@
+#include "common/limits/cgroup.h"
+
+#include "common/session/layout.h"
+#include "common/system/files.h"
+#include "common/system/text.h"
+
+namespace oomrec::limit {
+namespace {
+
+using session::kUnlimited;
+using system::Text;
+
+// v1 has no word for "no limit" but the largest multiple of a page.
+constexpr std::uint64_t kHuge = std::uint64_t{1} << 60;
+
+// "…:memory:PATH" in v1, "0::PATH" in v2. Points into `text`.
+std::string_view own_path(std::string_view text, std::string_view controller, bool& v1) noexcept {
+  std::string_view unified;
+  v1 = false;
+  while (!text.empty()) {
+    const std::string_view line = text.substr(0, text.find('\n'));
+    text.remove_prefix(line.size() < text.size() ? line.size() + 1 : line.size());
+    const std::size_t first = line.find(':');
+    const std::size_t second = first == line.npos ? line.npos : line.find(':', first + 1);
+    if (second == line.npos) continue;
+    const std::string_view controllers = line.substr(first + 1, second - first - 1);
+    const std::string_view path = line.substr(second + 1);
+    if (controllers.empty()) unified = path;
+    // Also in a list such as "cpu,memory"; no other controller's name contains one of ours.
+    if (controllers.find(controller) != controllers.npos) {
+      v1 = true;
+      return path;
+    }
+  }
+  return unified;
+}
+
+}  // namespace
+
+// With a buffer, so it may not be inlined: a hook uses little stack.
+[[gnu::noinline]] bool read_cgroup_number(const char* directory, const char* file,
+                                          std::uint64_t& value) noexcept {
+  char path[kCgroupPathBytes];
+  Text name(path);
+  name << directory << file;
+  char text[64];
+  if (name.truncated() || system::read_file(path, text, sizeof(text)) <= 0) return false;
+  value = text[0] == 'm' ? kUnlimited : system::number_in(text);
+  if (value >= kHuge) value = kUnlimited;
+  return true;
+}
+
+[[gnu::noinline]] CgroupPath::CgroupPath(InHook, std::string_view controller, const char* file_v1,
+                                         const char* file_v2,
+                                         char (*named)[kCgroupPathBytes]) noexcept {
+  char text[1408];
+  Text(path_) << system::g_roots.proc << "/self/cgroup";
+  if (system::read_file(path_, text, sizeof(text)) <= 0) return;
+  known_ = true;
+  const std::string_view own = own_path(text, controller, v1_);
+  if (named != nullptr) Text(*named) << own;
+  Text path(path_);
+  path << system::g_roots.cgroup;
+  if (v1_) path << '/' << controller;
+  root_bytes_ = path.size();
+  if (own.size() > 1) path << own;
+  bytes_ = path.size();
+  std::uint64_t there = 0;
+  if (!path.truncated() && read(v1_ ? file_v1 : file_v2, there)) return;
+  path_[root_bytes_] = '\0';
+  bytes_ = root_bytes_;
+}
+
+bool CgroupPath::read(const char* file, std::uint64_t& value) const noexcept {
+  return read_cgroup_number(path_, file, value);
+}
+
+bool CgroupPath::climb() noexcept {
+  if (bytes_ <= root_bytes_) return false;
+  while (bytes_ > root_bytes_ && path_[bytes_ - 1] != '/') --bytes_;
+  if (bytes_ > root_bytes_) --bytes_;
+  path_[bytes_] = '\0';
+  return true;
+}
+
+}  // namespace oomrec::limit

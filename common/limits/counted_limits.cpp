@@ -1,0 +1,140 @@
+#include "common/limits/counted_limits.h"
+
+#include <fcntl.h>
+#include <linux/capability.h>
+#include <sys/resource.h>
+
+#include <algorithm>
+#include <string_view>
+
+#include "common/limits/cgroup.h"
+#include "common/system/files.h"
+#include "common/system/syscalls.h"
+#include "common/system/text.h"
+
+namespace oomrec::limit {
+namespace {
+
+using session::CountedLimits;
+using session::kUnlimited;
+using system::Text;
+
+constexpr std::size_t kPathBytes = 320;
+
+// Each with a buffer, so none may be inlined into another: a hook uses little stack.
+
+[[gnu::noinline]] std::uint64_t number_in_file(const char* file, std::uint64_t otherwise) noexcept {
+  char path[kPathBytes], text[64];
+  Text(path) << system::g_roots.proc << file;
+  return system::read_file(path, text, sizeof(text)) > 0 ? system::number_in(text) : otherwise;
+}
+
+// Whether this user namespace is the machine's own: elsewhere root is no more than a user.
+[[gnu::noinline]] bool is_in_first_namespace() noexcept {
+  char path[kPathBytes], text[64];
+  Text(path) << system::g_roots.proc << "/self/uid_map";
+  if (system::read_file(path, text, sizeof(text)) <= 0) return true;
+  std::string_view rest = text;
+  const std::uint64_t inside = system::number_in(rest, &rest);
+  const std::uint64_t outside = system::number_in(rest, &rest);
+  return inside == 0 && outside == 0 && system::number_in(rest) == 0xffff'ffff;
+}
+
+std::uint64_t hexadecimal_in(std::string_view text) noexcept {
+  std::uint64_t value = 0;
+  for (const char c : text) {
+    if (c >= '0' && c <= '9') value = value << 4 | static_cast<std::uint64_t>(c - '0');
+    if (c >= 'a' && c <= 'f') value = value << 4 | static_cast<std::uint64_t>(c - 'a' + 10);
+  }
+  return value;
+}
+
+// setrlimit(2), RLIMIT_NPROC: not enforced for root, CAP_SYS_ADMIN and CAP_SYS_RESOURCE.
+[[gnu::noinline]] bool read_own_tasks(CountedLimits& out) noexcept {
+  char path[kPathBytes], text[1408];
+  Text(path) << system::g_roots.proc << "/self/status";
+  if (system::read_file(path, text, sizeof(text)) <= 0) return false;
+  out.own_tasks = system::number_in(system::field(text, "Threads:"));
+  constexpr std::uint64_t kExempting = std::uint64_t{1} << CAP_SYS_ADMIN | std::uint64_t{1}
+                                                                               << CAP_SYS_RESOURCE;
+  return system::number_in(system::field(text, "Uid:")) == 0 ||
+         (hexadecimal_in(system::field(text, "CapEff:")) & kExempting) != 0;
+}
+
+void read_user_limit(CountedLimits& out) noexcept {
+  const bool exempt = read_own_tasks(out) && is_in_first_namespace();
+  rlimit64 limits{};
+  if (system::call(SYS_prlimit64, 0, RLIMIT_NPROC, nullptr, &limits) != 0) return;
+  const bool none = exempt || limits.rlim_cur == RLIM64_INFINITY;
+  out.own_tasks_limit = none ? kUnlimited : limits.rlim_cur;
+}
+
+// Of the cgroups up to the root the one with least room.
+[[gnu::noinline]] void read_cgroup_tasks(InHook hook, CountedLimits& out) noexcept {
+  CgroupPath cgroup{hook, "pids", "/pids.current", "/pids.current"};
+  if (!cgroup.known()) return;
+  std::uint64_t least_room = kUnlimited;
+  do {
+    std::uint64_t limit = 0;
+    std::uint64_t used = 0;
+    if (!cgroup.read("/pids.max", limit) || !cgroup.read("/pids.current", used)) continue;
+    const std::uint64_t room = limit == kUnlimited ? kUnlimited - 1 : limit - std::min(limit, used);
+    if (room >= least_room) continue;
+    least_room = room;
+    out.cgroup_tasks = used;
+    out.cgroup_tasks_limit = limit;
+  } while (cgroup.climb());
+}
+
+// "0.00 0.01 0.05 2/345 6789": 345 tasks.
+[[gnu::noinline]] std::uint64_t machine_tasks() noexcept {
+  char path[kPathBytes], text[128];
+  Text(path) << system::g_roots.proc << "/loadavg";
+  if (system::read_file(path, text, sizeof(text)) <= 0) return 0;
+  const std::string_view line = text;
+  const std::size_t slash = line.find('/');
+  return slash == line.npos ? 0 : system::number_in(line.substr(slash + 1));
+}
+
+[[gnu::noinline]] void read_promised_memory(CountedLimits& out) noexcept {
+  constexpr std::uint64_t kStrict = 2;
+  out.commit_limit_bytes = kUnlimited;
+  if (number_in_file("/sys/vm/overcommit_memory", 0) != kStrict) return;
+  char path[kPathBytes], text[1408];
+  Text(path) << system::g_roots.proc << "/meminfo";
+  if (system::read_file(path, text, sizeof(text)) <= 0) return;
+  out.commit_limit_bytes = system::number_in(system::field(text, "CommitLimit:")) * 1024;
+  out.committed_bytes = system::number_in(system::field(text, "Committed_AS:")) * 1024;
+}
+
+[[gnu::noinline]] std::uint64_t count_mappings() noexcept {
+  char path[kPathBytes], text[1408];
+  Text(path) << system::g_roots.proc << "/self/maps";
+  const system::File file = system::File::open(path, O_RDONLY);
+  if (!file.is_open()) return 0;
+  std::uint64_t lines = 0;
+  for (long bytes; (bytes = file.read(text, sizeof(text))) > 0;)
+    lines += static_cast<std::uint64_t>(std::count(text, text + bytes, '\n'));
+  return lines;
+}
+
+}  // namespace
+
+void read_task_limits(InHook hook, CountedLimits& out) noexcept {
+  read_user_limit(out);
+  read_cgroup_tasks(hook, out);
+  out.machine_tasks = machine_tasks();
+  out.threads_max = number_in_file("/sys/kernel/threads-max", kUnlimited);
+  // Once they have been used up, the first 300 are not given again (kernel/pid.c, RESERVED_PIDS).
+  constexpr std::uint64_t kReserved = 300;
+  const std::uint64_t numbers = number_in_file("/sys/kernel/pid_max", kUnlimited);
+  out.pid_max = numbers > kReserved && numbers != kUnlimited ? numbers - kReserved : numbers;
+}
+
+void read_mapping_limits(InHook, CountedLimits& out) noexcept {
+  read_promised_memory(out);
+  out.mappings = count_mappings();
+  out.max_mappings = number_in_file("/sys/vm/max_map_count", kUnlimited);
+}
+
+}  // namespace oomrec::limit

@@ -1,0 +1,175 @@
+#include "common/limits/health.h"
+
+#include <fcntl.h>
+#include <sys/resource.h>
+
+#include <string_view>
+
+#include "common/system/files.h"
+#include "common/system/syscalls.h"
+#include "common/system/text.h"
+
+namespace oomrec::limit {
+namespace {
+
+using session::Health;
+using session::kUnlimited;
+using system::Text;
+
+constexpr std::uint64_t kPageBytes = 4096;
+constexpr std::size_t kPathBytes = 416;
+
+void set(std::atomic<std::uint64_t>& word, std::uint64_t value) noexcept {
+  word.store(value, std::memory_order_relaxed);
+}
+std::uint64_t get(const std::atomic<std::uint64_t>& word) noexcept {
+  return word.load(std::memory_order_relaxed);
+}
+
+// "12.34" in hundredths.
+std::uint32_t hundredths(std::string_view text) noexcept {
+  std::string_view rest;
+  const std::uint64_t whole = system::number_in(text, &rest);
+  if (!rest.empty()) rest.remove_prefix(1);
+  return static_cast<std::uint32_t>(whole * 100 + system::number_in(rest.substr(0, 2)));
+}
+
+// A file of /proc/PID; 0: of /proc/self.
+void path_of(int process, const char* file, char (&path)[kPathBytes]) noexcept {
+  Text name(path);
+  name << system::g_roots.proc << '/';
+  process == 0 ? name << "self" : name.number(static_cast<std::uint64_t>(process));
+  name << file;
+}
+
+// Each with a buffer, so none may be inlined into another: a hook uses little stack.
+
+[[gnu::noinline]] bool read_pressure(const char* directory, const char* file,
+                                     Health& health) noexcept {
+  char path[kPathBytes], text[256];
+  Text name(path);
+  name << directory << file;
+  if (name.truncated() || system::read_file(path, text, sizeof(text)) <= 0) return false;
+  health.pressure_some.store(hundredths(system::field(text, "some avg10=")),
+                             std::memory_order_relaxed);
+  health.pressure_full.store(hundredths(system::field(text, "full avg10=")),
+                             std::memory_order_relaxed);
+  return true;
+}
+
+// VmSwap stands in the second half of some 1,500 bytes.
+[[gnu::noinline]] void read_swap(Health& health, int process) noexcept {
+  char path[kPathBytes], text[1408];
+  path_of(process, "/status", path);
+  if (system::read_file(path, text, sizeof(text)) > 0)
+    set(health.swap_bytes, system::number_in(system::field(text, "VmSwap:")) * 1024);
+}
+
+// Field 12 of /proc/self/stat; the name, which may hold anything, ends at the last parenthesis.
+[[gnu::noinline]] void read_faults(Health& health, int process) noexcept {
+  char path[kPathBytes], text[512];
+  path_of(process, "/stat", path);
+  const long bytes = system::read_file(path, text, sizeof(text));
+  std::string_view rest{text, bytes > 0 ? static_cast<std::size_t>(bytes) : 0};
+  const std::size_t name_end = rest.rfind(')');
+  if (name_end == rest.npos) return;
+  rest.remove_prefix(name_end + 1);
+  for (int field = 2; field < 12; ++field) {  // `rest` begins before field 3
+    const std::size_t blank = rest.find(' ');
+    if (blank == rest.npos) return;
+    rest.remove_prefix(blank + 1);
+  }
+  set(health.major_faults, system::number_in(rest));
+}
+
+[[gnu::noinline]] void read_available(Health& health) noexcept {
+  char path[kPathBytes], text[256];
+  Text(path) << system::g_roots.proc << "/meminfo";
+  if (system::read_file(path, text, sizeof(text)) > 0)
+    set(health.available_bytes, system::number_in(system::field(text, "MemAvailable:")) * 1024);
+}
+
+// Kills of the whole machine: a line somewhere in the 4 KiB of /proc/vmstat, read in pieces that
+// overlap by a line.
+[[gnu::noinline]] void read_system_kills(Health& health) noexcept {
+  constexpr std::string_view kLine = "\noom_kill ";
+  constexpr std::size_t kOverlap = 64;
+  char path[kPathBytes], text[1024];
+  Text(path) << system::g_roots.proc << "/vmstat";
+  const system::File file = system::File::open(path, O_RDONLY);
+  for (std::uint64_t offset = 0; file.is_open();) {
+    const long bytes = file.read_at(offset, text, sizeof(text));
+    if (bytes <= 0) return;
+    const std::string_view piece{text, static_cast<std::size_t>(bytes)};
+    const std::size_t at = piece.find(kLine);
+    if (at != piece.npos && piece.find('\n', at + 1) != piece.npos)
+      return set(health.system_oom_kills, system::number_in(piece.substr(at + kLine.size())));
+    if (piece.size() <= kOverlap) return;
+    offset += piece.size() - kOverlap;
+  }
+}
+
+// Pages of address space and of memory.
+[[gnu::noinline]] void read_size(Health& health, int process) noexcept {
+  char path[kPathBytes], text[128];
+  path_of(process, "/statm", path);
+  if (system::read_file(path, text, sizeof(text)) <= 0) return;
+  std::string_view rest;
+  set(health.vm_bytes, system::number_in(text, &rest) * kPageBytes);
+  set(health.rss_bytes, system::number_in(rest) * kPageBytes);
+}
+
+std::uint64_t not_resident(const Health& health) noexcept {
+  const std::uint64_t live = get(health.live_bytes), resident = get(health.rss_bytes);
+  return live > resident ? live - resident : 0;
+}
+
+}  // namespace
+
+void look_quickly(InHook hook, const CgroupPlace& place, Health& health, int process) noexcept {
+  read_size(health, process);
+  std::uint64_t used = 0;
+  const bool limited = nearness_to_kill(health).limit_bytes != 0;
+  if (limited && read_cgroup_usage(hook, place, used)) set(health.cgroup_used_bytes, used);
+  rlimit64 limit{};
+  if (system::call(SYS_prlimit64, process, RLIMIT_AS, nullptr, &limit) == 0)
+    set(health.rlimit_as_bytes, limit.rlim_cur == RLIM64_INFINITY ? kUnlimited : limit.rlim_cur);
+}
+
+void look_thoroughly(InHook hook, const CgroupPlace& place, Health& health, int process) noexcept {
+  read_swap(health, process);
+  read_available(health);
+  read_system_kills(health);
+  std::uint64_t kills = 0;
+  if (read_cgroup_kills(hook, place, kills)) set(health.cgroup_oom_kills, kills);
+  if (place.v1 || place.own[0] == '\0' || !read_pressure(place.own, "/memory.pressure", health))
+    read_pressure(system::g_roots.proc, "/pressure/memory", health);
+  read_faults(health, process);
+}
+
+Nearness nearness_to_kill(const Health& health) noexcept {
+  const std::uint64_t limit = get(health.cgroup_limit_bytes);
+  if (limit == 0 || limit == kUnlimited) return {};
+  return {LimitKind::cgroup, get(health.cgroup_used_bytes), not_resident(health), limit};
+}
+
+Nearness nearness_to_limit(const session::Device& device) noexcept {
+  return {LimitKind::device, device.counted_bytes(), 0, device.limit_bytes};
+}
+
+Nearness nearness_to_full(const session::Device& device) noexcept {
+  const std::uint64_t total = get(device.total_bytes), free_bytes = get(device.free_bytes);
+  return {LimitKind::device, total > free_bytes ? total - free_bytes : 0, 0, total};
+}
+
+Nearness nearness_to_refusal(const Health& health, std::uint64_t soft_limit_bytes) noexcept {
+  Nearness nearest;
+  if (soft_limit_bytes != 0)
+    nearest = {LimitKind::soft, get(health.live_bytes), 0, soft_limit_bytes};
+  const std::uint64_t limit = get(health.rlimit_as_bytes);
+  const Nearness space{LimitKind::rlimit_as, get(health.vm_bytes), 0,
+                       limit == kUnlimited ? 0 : limit};
+  return space.percent() > nearest.percent() ? space : nearest;
+}
+
+}  // namespace oomrec::limit

@@ -1,0 +1,302 @@
+// Reads the rows of OOMREC_OPTIONS from an environment. Shared by library and tools: allocates
+// nothing, prints nothing; what a value may look like is said in one place, accepted_by().
+#include "common/options/options.h"
+
+#include <cstring>
+
+#include "common/options/fault_rules.h"
+#include "common/session/devices.h"
+
+namespace oomrec {
+namespace {
+
+constexpr bool is_digit(char c) noexcept { return c >= '0' && c <= '9'; }
+
+// Binary exponent of a suffix; −1 for an unknown one.
+constexpr int shift_of(char suffix) noexcept {
+  switch (suffix) {
+    case 'K':
+    case 'k':
+      return 10;
+    case 'M':
+    case 'm':
+      return 20;
+    case 'G':
+    case 'g':
+      return 30;
+    case 'T':
+    case 't':
+      return 40;
+    default:
+      return -1;
+  }
+}
+
+bool parse_count(std::string_view text, std::uint64_t& count) noexcept {
+  std::uint64_t value = 0;
+  for (const char c : text) {
+    if (!is_digit(c) || __builtin_mul_overflow(value, std::uint64_t{10}, &value) ||
+        __builtin_add_overflow(value, static_cast<std::uint64_t>(c - '0'), &value)) {
+      return false;
+    }
+  }
+  count = value;
+  return !text.empty();
+}
+
+bool parse_flag(std::string_view text, bool& flag) noexcept {
+  const bool yes = text == "1" || text == "yes" || text == "true" || text == "on";
+  const bool no = text == "0" || text == "no" || text == "false" || text == "off";
+  if (yes || no) flag = yes;
+  return yes || no;
+}
+
+bool parse_mode(std::string_view text, Mode& mode) noexcept {
+  for (std::size_t i = 0; i < kModeNames.size(); ++i) {
+    if (text == kModeNames[i]) {
+      mode = static_cast<Mode>(i);
+      return true;
+    }
+  }
+  return false;
+}
+
+bool parse_action(std::string_view text, OomAction& action) noexcept {
+  constexpr std::string_view kExit = "exit=";
+  std::uint64_t status = 0;
+  if (text == "continue") {
+    action = {};
+  } else if (text == "abort") {
+    action = {OnOom::abort, 0};
+  } else if (text.substr(0, kExit.size()) == kExit &&
+             parse_count(text.substr(kExit.size()), status) && status < 256) {
+    action = {OnOom::exit, static_cast<int>(status)};
+  } else {
+    return false;
+  }
+  return true;
+}
+
+// One of the list of --limit-gpu: SIZE, SIZE@1 or SIZE@cuda:1.
+struct DeviceSize {
+  static constexpr std::uint64_t kEvery = ~std::uint64_t{0};
+  std::uint64_t bytes = 0;
+  std::uint64_t vendor = kEvery;
+  std::uint64_t ordinal = kEvery;
+
+  bool is_of_the_same(const DeviceSize& other) const noexcept {
+    return vendor == other.vendor && ordinal == other.ordinal;
+  }
+};
+
+bool parse_device_size(std::string_view text, DeviceSize& item) noexcept {
+  constexpr std::string_view kVendors[session::kVendors] = {"cuda:", "hip:"};
+  const std::size_t at = text.find('@');
+  if (!parse_size(text.substr(0, at), item.bytes) || item.bytes == 0) return false;
+  if (at == text.npos) return true;
+  text.remove_prefix(at + 1);
+  for (std::uint64_t vendor = 0; vendor < session::kVendors; ++vendor) {
+    if (!text.starts_with(kVendors[vendor])) continue;
+    item.vendor = vendor;
+    text.remove_prefix(kVendors[vendor].size());
+    break;
+  }
+  return parse_count(text, item.ordinal);
+}
+
+// visit(DeviceSize) of each of a list. False: not understood.
+template <class Visit>
+bool for_each_device_size(std::string_view text, Visit visit) noexcept {
+  for (bool more = true; more;) {
+    const std::size_t comma = text.find(',');
+    DeviceSize item;
+    if (!parse_device_size(text.substr(0, comma), item)) return false;
+    visit(item);
+    more = comma != text.npos;
+    if (more) text.remove_prefix(comma + 1);
+  }
+  return true;
+}
+
+// Each device is named once: of two sizes of one device, none is meant more than the other.
+bool is_device_sizes(std::string_view text) noexcept {
+  bool again = false;
+  const bool understood = for_each_device_size(text, [&](const DeviceSize& one) noexcept {
+    unsigned named = 0;
+    for_each_device_size(
+        text, [&](const DeviceSize& other) noexcept { named += one.is_of_the_same(other); });
+    again = again || named > 1;
+  });
+  return understood && !again;
+}
+
+// One parser a type; the field's own type tells count from size only by name, so the row says it.
+template <OptionType type>
+struct Parser;
+template <>
+struct Parser<OptionType::size> {
+  static bool parse(const char* text, std::uint64_t& value) noexcept {
+    return parse_size(text, value);
+  }
+};
+template <>
+struct Parser<OptionType::budget> {
+  static bool parse(const char* text, std::uint64_t& value) noexcept {
+    std::uint64_t bytes = 0;
+    if (!parse_size(text, bytes) || bytes < kLeastRecordingBytes) return false;
+    value = bytes;
+    return true;
+  }
+};
+template <>
+struct Parser<OptionType::count> {
+  static bool parse(const char* text, std::uint64_t& value) noexcept {
+    return parse_count(text, value);
+  }
+};
+template <>
+struct Parser<OptionType::percent> {
+  static bool parse(const char* text, std::uint64_t& value) noexcept {
+    std::uint64_t percent = 0;
+    if (!parse_count(text, percent) || percent > 100) return false;
+    value = percent;
+    return true;
+  }
+};
+template <>
+struct Parser<OptionType::flag> {
+  static bool parse(const char* text, bool& value) noexcept { return parse_flag(text, value); }
+};
+template <>
+struct Parser<OptionType::mode> {
+  static bool parse(const char* text, Mode& value) noexcept { return parse_mode(text, value); }
+};
+template <>
+struct Parser<OptionType::action> {
+  static bool parse(const char* text, OomAction& value) noexcept {
+    return parse_action(text, value);
+  }
+};
+template <>
+struct Parser<OptionType::path> {
+  static bool parse(const char* text, const char*& value) noexcept {
+    value = text;
+    return true;
+  }
+};
+template <>
+struct Parser<OptionType::command> : Parser<OptionType::path> {};
+
+template <>
+struct Parser<OptionType::rules> {
+  static bool parse(const char* text, const char*& value) noexcept {
+    limit::InjectionRules rules;
+    const bool understood = limit::parse_rules(text, rules);
+    if (understood) value = text;
+    return understood;
+  }
+};
+
+template <>
+struct Parser<OptionType::device_sizes> {
+  static bool parse(const char* text, const char*& value) noexcept {
+    const bool understood = is_device_sizes(text);
+    if (understood) value = text;
+    return understood;
+  }
+};
+
+// The value of "NAME=value" when `entry` begins with `name` and '='; else nullptr.
+const char* value_of(const char* entry, std::string_view name) noexcept {
+  return std::strncmp(entry, name.data(), name.size()) == 0 && entry[name.size()] == '='
+             ? entry + name.size() + 1
+             : nullptr;
+}
+
+constexpr const char* kPrefix = "OOMREC_";
+
+}  // namespace
+
+bool parse_size(std::string_view text, std::uint64_t& bytes) noexcept {
+  int shift = 0;
+  if (!text.empty() && !is_digit(text.back())) {
+    shift = shift_of(text.back());
+    if (shift < 0) return false;
+    text.remove_suffix(1);
+  }
+  const std::size_t point = text.find('.');
+  const std::string_view decimals = point == text.npos ? "" : text.substr(point + 1);
+  std::uint64_t value = 0;
+  if (!parse_count(text.substr(0, point), value) || value > (~std::uint64_t{0} >> shift))
+    return false;
+  value <<= shift;
+  if (point != text.npos) {
+    // A fraction of a byte is nobody's meaning; nine decimals are below one byte of any unit but T.
+    std::uint64_t numerator = 0, denominator = 1;
+    if (shift == 0 || decimals.size() > 9 || !parse_count(decimals, numerator)) return false;
+    for (std::size_t i = 0; i < decimals.size(); ++i) denominator *= 10;
+    const auto scaled = static_cast<unsigned __int128>(numerator) << shift;
+    const auto fraction = static_cast<std::uint64_t>(scaled / denominator);
+    if (__builtin_add_overflow(value, fraction, &value)) return false;
+  }
+  bytes = value;
+  return true;
+}
+
+std::uint64_t device_limit(std::string_view text, session::Vendor vendor, int ordinal) noexcept {
+  std::uint64_t by_vendor = 0, by_number = 0, of_every = 0;
+  for_each_device_size(text, [&](const DeviceSize& item) noexcept {
+    if (item.ordinal == DeviceSize::kEvery) {
+      of_every = item.bytes;
+    } else if (ordinal < 0 || item.ordinal != static_cast<std::uint64_t>(ordinal)) {
+      return;
+    } else if (item.vendor == DeviceSize::kEvery) {
+      by_number = item.bytes;
+    } else if (item.vendor == static_cast<std::uint64_t>(vendor)) {
+      by_vendor = item.bytes;
+    }
+  });
+  return by_vendor != 0 ? by_vendor : by_number != 0 ? by_number : of_every;
+}
+
+Options read_options(const char* const* environment, OptionProblems& problems) noexcept {
+  Options options;
+  for (; environment != nullptr && *environment != nullptr; ++environment) {
+    const char* const entry = *environment;
+    if (std::strncmp(entry, kPrefix, std::strlen(kPrefix)) != 0) continue;
+      // An empty value means: not set.
+#define X(field, name, type, fallback, help)                                                \
+  if (const char* const text = value_of(entry, #name); text != nullptr && *text != '\0') {  \
+    if (!Parser<OptionType::type>::parse(text, options.field)) problems.add({#name, text}); \
+  }
+    OOMREC_OPTIONS(X)
+#undef X
+    if (const char* const text = value_of(entry, "OOMREC_DUMP_DIR"))
+      options.dump_dir_named = *text != '\0';
+    if (const char* const text = value_of(entry, "OOMREC_WARN")) options.warn_named = *text != '\0';
+  }
+  return options;
+}
+
+std::string_view accepted_by(std::string_view variable) noexcept {
+  constexpr std::string_view kAccepted[] = {
+      "a size such as 64M or 1.5G (suffixes K M G T)",
+      "a whole number",
+      "a whole number from 0 to 100",
+      "0 or 1",
+      "a path",
+      "off, sampled or exact",
+      "a command for sh",
+      "continue, exit=N (N up to 255) or abort",
+      "rules such as malloc:nth=1000, mmap:p=0.01,seed=7 or site=train.py:42 (docs/options.md)",
+      "a size such as 64M or 1.5G, or sizes with devices such as 8G@0,4G@1 or 8G@cuda:0,4G@hip:0",
+      "a size of at least 512K, such as 64M (suffixes K M G T)",
+  };
+#define X(field, name, type, fallback, help) \
+  if (variable == #name) return kAccepted[static_cast<std::size_t>(OptionType::type)];
+  OOMREC_OPTIONS(X)
+#undef X
+  return {};
+}
+
+}  // namespace oomrec

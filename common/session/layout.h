@@ -1,0 +1,232 @@
+// The session file, byte for byte: this header, with entries.h, devices.h and evidence.h, which
+// it includes.
+// No other file says where a field is.
+//
+// A file is a header (one fixed struct at offset 0) and *tables* that the header's directory lists.
+// A table is append-only; its entries live in chunks whose sizes double up to a bound, so that it
+// starts at one page and an entry never moves. A chunk never crosses a segment (kSegmentBytes of
+// the file), because the writer maps segment by segment. A bundle's recording.oomrec is a copy of
+// this file; reader and copy are the same format.
+//
+// Little-endian. Entry 0 of every table means "none" and is all zero. Times are CLOCK_MONOTONIC
+// nanoseconds, unless the name says `realtime`; `_ms` and `_s` count from
+// Header::start_monotonic_ns. A field is never moved, widened or reused: append it to its struct
+// and raise kVersion. A reader takes entry sizes from the file, and the header has room to grow:
+// what an older writer lacks reads as zero.
+//
+// The writer may be killed at any instruction: an entry is complete before the table's `committed`
+// includes it (release), and what changes later is one aligned word at a time.
+// Atomics here are relaxed unless a comment says otherwise.
+#pragma once
+
+#include <cstddef>
+#include <type_traits>
+
+#include "common/session/devices.h"
+#include "common/session/entries.h"
+#include "common/session/evidence.h"
+#include "common/session/types.h"
+
+namespace oomrec::session {
+
+inline constexpr u64 kMagic = 0x014345524d4f4f1aULL;  // 1A "OOMREC" 01
+inline constexpr u32 kVersion = 6;
+inline constexpr u64 kSegmentBytes = u64{16} << 20;
+inline constexpr u32 kMaxSegments = 64;
+inline constexpr u64 kMostBytes = kMaxSegments * kSegmentBytes;
+inline constexpr u64 kPageBytes = 4096;
+inline constexpr u64 kHeaderBytes = 20480;  // room for the header: zero beyond its last field
+inline constexpr u32 kMaxStringBytes = 64 * 1024;  // longer ones are cut
+inline constexpr u32 kMaxRingSlots = 1u << 20;
+inline constexpr u32 kMaxSums = 1u << 16;                // of one lane
+inline constexpr u32 kMaxChunks = 80;                    // of one table
+inline constexpr u64 kFirstChunkBytes = 4096;            // chunk k is kFirstChunkBytes << k …
+inline constexpr u64 kLargestChunkBytes = u64{4} << 20;  // … and no larger than this
+inline constexpr u32 kMaxEntryBytes = 4096;              // so that each chunk holds one
+
+enum class TableId : u32 {
+  strings,  // entry_bytes 1
+  nodes,
+  holders,
+  live_blocks,
+  live_ranges,
+  threads,
+  lanes,
+  failures,
+  modules,
+  codes,
+  points,
+  checkpoints,
+  marks,
+  side_pages,
+  devices,
+  device_blocks,
+  device_points,
+  api_tallies,  // Tally of Api i at entry i + 1: of functions that have no place in a lane
+  checkpoint_rows,
+  count_
+};
+inline constexpr u32 kTableSlots = 24;
+
+// Entry i of a table is in chunk k at byte (i − first(k)) × entry_bytes; chunk k holds
+// chunk_bytes(k) / entry_bytes entries (rounded down).
+struct TableDirectory {
+  u32 entry_bytes;
+  u32 reserved;
+  Atomic<u64> committed;  // entries that may be read (release; pairs with the reader's acquire)
+  Atomic<u64> chunk_offsets[kMaxChunks];  // in the file; 0: not there. Stored before `committed`.
+};
+static_assert(sizeof(TableDirectory) == 16 + 8 * kMaxChunks);
+
+constexpr u64 chunk_bytes(u32 chunk) noexcept {
+  return chunk < 10 ? kFirstChunkBytes << chunk : kLargestChunkBytes;
+}
+static_assert(chunk_bytes(10) == kFirstChunkBytes << 10);
+
+struct SpaceTotals {
+  // Approximate (every thread publishes its share each 64 KiB or so): what limits are checked
+  // against. Exact figures are the sum over the lanes.
+  Atomic<i64> published_live_bytes;
+  Atomic<u64> peak_bytes;      // highest published value
+  Atomic<u64> reserved_bytes;  // space map: address space reserved, not counted
+  Atomic<u32> peak_epoch;      // raised when live exceeds the last step by 1 %
+  u32 reserved;
+  Atomic<u64> peak_step_bytes;
+
+  // As published, and never below zero: a racing free can be seen before its allocation.
+  u64 live_bytes() const noexcept {
+    const i64 live = published_live_bytes.load(std::memory_order_relaxed);
+    return live < 0 ? 0 : static_cast<u64>(live);
+  }
+};
+static_assert(sizeof(SpaceTotals) == 40);
+
+enum class State : u32 {
+  starting,  // written so far is not yet a session
+  running,
+  exited,     // left by exit, _exit or quick_exit: exit_status holds
+  replaced,   // exec succeeded, unless running is stored again
+  abandoned,  // the recorder switched itself off: off_reason says why
+};
+
+struct Python {
+  u32 version_hex;  // PY_VERSION_HEX, 0: no interpreter seen
+  StringId status;  // why there are no Python stacks; 0: there are
+  u32 raw_malloc;   // 1: PYTHONMALLOC=malloc, every object is a block
+  u32 reserved;
+};
+
+// Of a process that is one of many (torchrun, mpirun, srun). A job may be known without a rank.
+struct Rank {
+  u32 known;  // 1: the three numbers hold
+  u32 rank;
+  u32 local_rank;
+  u32 world_size;
+  StringId job;
+  u32 reserved;
+};
+static_assert(sizeof(Rank) == 24 && offsetof(Rank, job) == 16);
+
+struct Header {
+  u64 magic;
+  u32 version;
+  u32 header_bytes;         // kHeaderBytes
+  u64 file_bytes;           // size of the file, sparse
+  Atomic<u64> used_bytes;   // no chunk or ring lies beyond
+  Atomic<u32> state;        // State
+  Atomic<i32> exit_status;  // of State::exited
+
+  // Alive or dead: a robust, process-shared mutex that the kernel marks at death and at exec. The
+  // first word is its futex: FUTEX_OWNER_DIED set, or 0, means dead.
+  alignas(8) u8 alive_mutex[64];
+
+  i32 pid;
+  i32 parent_pid;
+  u64 start_ticks;  // /proc/PID/stat, field 22
+  u8 boot_id[16];
+  u64 start_realtime_ns;
+  u64 start_monotonic_ns;
+  char host[64];
+  char oomrec_version[16];
+  StringId command_line;  // argv, NUL-separated, secrets masked
+  StringId executable;
+  StringId working_directory;
+  StringId dump_directory;  // absolute
+  StringId off_reason;
+  StringId heap_note;  // "heap not observed: …", 0: it is observed
+
+  u8 mode;  // Mode asked for
+  u8 padding_[3];
+  Atomic<u32> mode_now;  // Mode in force: exact falls back to sampled
+  u64 interval_bytes;    // mean of the sampling interval
+  u64 large_bytes;       // blocks from this size on are recorded exactly
+
+  Atomic<u64> soft_limit_bytes;  // 0: none
+  u64 ram_bytes;
+  u64 swap_bytes;
+
+  Atomic<u64> dropped_events;  // tables were full
+  Atomic<u64> truncated_stacks;
+  Atomic<u64> failures_total;  // refusals, probes excluded
+  Atomic<u64> probes_total;
+  Atomic<u64> bundles_written;
+  Atomic<u64> last_tick_ns;
+  Atomic<u64> module_generation;
+  Atomic<u32> thinned;  // the time line's points are this many ticks apart (power of two)
+  u32 pid_namespace;    // that `pid` counts in: inode of /proc/self/ns/pid; 0: not known
+
+  Python python;
+  SpaceTotals spaces[kLaneSpaces];
+  TableDirectory tables[kTableSlots];
+
+  u64 limit_as_bytes;      // RLIMIT_AS as --limit-as set it; 0: it did not
+  u64 limit_as_own_bytes;  // of it, what was added for the recorder's own memory
+
+  StringId cgroup;       // directory of its own memory cgroup, as the process sees it
+  StringId cgroup_path;  // as /proc/self/cgroup names it: what the kernel's log says
+  Health health;
+  Crash crash;
+  Death death;
+  Atomic<u32> acted;  // 1: the command of --on-oom-exec has been run
+  u32 simulated;      // 1: `oomrec simulate` made this process fail
+  // Of the latest bundle's writer, which shares the memory: the kernel, killing for it, may name
+  // either.
+  Atomic<i32> helper_pid;
+  Atomic<u32> ended_count;           // of all; child n is at n % kEndedChildren
+  EndedChild ended[kEndedChildren];  // the latest
+  ChildDeath child;
+  SharedMemory shared;
+  Driver drivers[kVendors];
+  Atomic<u32> near_device;  // entry in `devices` that a near_limit bundle, being written, is about
+  Atomic<u32> dropped_marks;  // there were too many
+  Rank rank;
+  Atomic<u32> news;  // a futex: grows when something happens that is waited for (oomrec_wait)
+  u32 reserved;
+};
+static_assert(offsetof(Header, used_bytes) == 24 && offsetof(Header, alive_mutex) == 40 &&
+              offsetof(Header, pid) == 104 && offsetof(Header, boot_id) == 120 &&
+              offsetof(Header, host) == 152 && offsetof(Header, command_line) == 232 &&
+              offsetof(Header, mode) == 256 && offsetof(Header, interval_bytes) == 264 &&
+              offsetof(Header, soft_limit_bytes) == 280 &&
+              offsetof(Header, dropped_events) == 304 && offsetof(Header, python) == 368 &&
+              offsetof(Header, spaces) == 384 && offsetof(Header, tables) == 864);
+static_assert(offsetof(Header, limit_as_bytes) == 864 + kTableSlots * sizeof(TableDirectory) &&
+              offsetof(Header, limit_as_own_bytes) == offsetof(Header, limit_as_bytes) + 8 &&
+              offsetof(Header, cgroup) == offsetof(Header, limit_as_own_bytes) + 8 &&
+              offsetof(Header, health) == offsetof(Header, cgroup) + 8 &&
+              offsetof(Header, crash) == offsetof(Header, health) + sizeof(Health) &&
+              offsetof(Header, death) == offsetof(Header, crash) + sizeof(Crash) &&
+              offsetof(Header, acted) == offsetof(Header, death) + sizeof(Death) &&
+              offsetof(Header, ended) == offsetof(Header, acted) + 16 &&
+              offsetof(Header, child) == offsetof(Header, ended) + 16 * kEndedChildren &&
+              offsetof(Header, shared) == offsetof(Header, child) + sizeof(ChildDeath) &&
+              offsetof(Header, drivers) == offsetof(Header, shared) + sizeof(SharedMemory) &&
+              offsetof(Header, near_device) ==
+                  offsetof(Header, drivers) + sizeof(Driver) * kVendors &&
+              offsetof(Header, rank) == offsetof(Header, near_device) + 8 &&
+              offsetof(Header, news) == offsetof(Header, rank) + sizeof(Rank) &&
+              sizeof(Header) == offsetof(Header, news) + 8 && sizeof(Header) <= kHeaderBytes);
+static_assert(std::is_standard_layout_v<Header> && std::is_trivially_destructible_v<Header>);
+static_assert(Atomic<u64>::is_always_lock_free, "a lock would die with its owner");
+
+}  // namespace oomrec::session

@@ -1,0 +1,136 @@
+// A lane's ring of latest events: how one is written, and what is in a slot (layout.h, Slot).
+//
+// A slot is two words: address 0–47, kind 48–51, api 52–57, lap 58–63; and bytes 0–31, node 32–57,
+// lap 58–63. The lap counts how often the ring has gone round, from 1: a slot whose words do not
+// have the lap of the event that is looked for is torn, empty, or taken by a later event.
+//
+// When an event was and whose it is says the *stamp* before it: a `mark` of api `none` whose
+// address is {thread entry, ms since start}. Every kStampEvents-th number is one, and each change
+// of the time makes one.
+//
+// What has no room in an event is in one of kind `none` before it, or in two, as the address: a
+// size of more than 32 bits, whose api is `none`; and the whereabouts of a GPU's event, whose api
+// is kApiElsewhere, as the event's own is: {device, space, api}. A stamp may come between.
+#pragma once
+
+#include <bit>
+
+#include "common/session/layout.h"
+
+namespace oomrec::session {
+
+inline constexpr u32 kStampEvents = 64;  // or as many as the ring has slots
+inline constexpr u32 kSizeElsewhere = ~u32{0};
+inline constexpr u32 kRingNodes = 1u << 26;  // later ones are not named
+inline constexpr u64 kRingAddresses = u64{1} << 48;
+inline constexpr Api kApiElsewhere{63};
+static_assert(kHostApiCount < 62);
+
+// As a reader sees it.
+struct Event {
+  u32 time_ms = 0;  // since start
+  u32 thread = 0;   // low 16 bits of the entry in `threads`
+  u64 address = 0;  // fail: entry in `failures`; remap: the new address
+  u64 bytes = 0;    // as asked for (free: as recorded, 0 if unknown)
+  u32 stack = 0;    // node; 0: unknown (a free). remap: see `mark` events
+  EventKind kind = EventKind::none;
+  Api api = Api::none;
+  Space space = Space::heap;
+  u32 device = 0;  // entry in `devices`; 0: none, or not known whose
+
+  bool is_stamp() const noexcept { return kind == EventKind::mark && api == Api::none; }
+};
+
+// Where a GPU's event happened, in the event before it.
+constexpr u64 packed_place(Api api, Space space, u32 device) noexcept {
+  return u64{device & 0xffff} << 24 | u64{static_cast<u8>(space)} << 16 | static_cast<u16>(api);
+}
+constexpr void unpack_place(u64 word, Event& event) noexcept {
+  event.api = static_cast<Api>(word & 0xffff);
+  event.space = static_cast<Space>(word >> 16 & 0xff);
+  event.device = static_cast<u32>(word >> 24 & 0xffff);
+}
+
+// `slots`: its binary logarithm.
+constexpr u64 lap_of(u64 number, unsigned slots) noexcept { return ((number >> slots) + 1) & 63; }
+
+// The event in a slot of lap `lap`; kind none where it is another lap's, or torn.
+inline Event unpacked_event(u64 first, u64 second, u64 lap) noexcept {
+  if (first >> 58 != lap || second >> 58 != lap) return {};
+  return {.address = first & (kRingAddresses - 1),
+          .bytes = second & 0xffff'ffff,
+          .stack = static_cast<u32>(second >> 32) & (kRingNodes - 1),
+          .kind = static_cast<EventKind>(first >> 48 & 15),
+          .api = static_cast<Api>(first >> 52 & 63),
+          .space = space_of(static_cast<Api>(first >> 52 & 63))};
+}
+
+// One lane's, by its owner.
+class RingWriter {
+ public:
+  void use(Lane& lane, Slot* slots) noexcept {
+    lane_ = &lane;
+    slots_ = slots;
+    mask_ = slots == nullptr ? 0 : lane.ring_slots - 1;
+    log_slots_ = static_cast<unsigned>(std::popcount(mask_));
+    stamp_mask_ = mask_ < kStampEvents ? mask_ : kStampEvents - 1;
+  }
+
+  void append(u32 time_ms, u32 thread, EventKind kind, Api api, u64 address, u64 bytes,
+              u32 node) noexcept {
+    if (slots_ == nullptr) return;
+    const u64 stamp = u64{thread & 0xffff} << 32 | time_ms;
+    if (bytes >= kSizeElsewhere) [[unlikely]] {
+      put_stamp_if_due(stamp);
+      put(EventKind::none, Api::none, bytes < kRingAddresses ? bytes : kRingAddresses - 1, 0, 0);
+      bytes = kSizeElsewhere;
+    }
+    put_stamp_if_due(stamp);
+    put(kind, api, address, bytes, node < kRingNodes ? node : 0);
+  }
+
+  // Of a GPU.
+  void append_elsewhere(u32 time_ms, u32 thread, EventKind kind, u64 place, u64 address, u64 bytes,
+                        u32 node) noexcept {
+    if (slots_ == nullptr) return;
+    put_stamp_if_due(u64{thread & 0xffff} << 32 | time_ms);
+    put(EventKind::none, kApiElsewhere, place, 0, 0);
+    append(time_ms, thread, kind, kApiElsewhere, address, bytes, node);
+  }
+
+ private:
+  void put_stamp_if_due(u64 stamp) noexcept {
+    if (stamp != stamp_) [[unlikely]] {
+      stamp_ = stamp;
+      put_stamp();
+    }
+    if ((lane_->ring_next.load(std::memory_order_relaxed) & stamp_mask_) == 0) [[unlikely]]
+      put_stamp();
+  }
+
+  void put_stamp() noexcept {
+    put(EventKind::mark, Api::none, stamp_, 0, 0);
+    lane_->stamps.store(lane_->stamps.load(std::memory_order_relaxed) + 1,
+                        std::memory_order_relaxed);
+  }
+
+  void put(EventKind kind, Api api, u64 address, u64 bytes, u32 node) noexcept {
+    const u64 number = lane_->ring_next.load(std::memory_order_relaxed);
+    const u64 lap = lap_of(number, log_slots_) << 58;
+    Slot& slot = slots_[number & mask_];
+    slot.second.store(lap | u64{node} << 32 | bytes, std::memory_order_relaxed);
+    slot.first.store(lap | u64{static_cast<u8>(api)} << 52 | u64{static_cast<u8>(kind)} << 48 |
+                         (address & (kRingAddresses - 1)),
+                     std::memory_order_release);
+    lane_->ring_next.store(number + 1, std::memory_order_release);
+  }
+
+  Lane* lane_ = nullptr;
+  Slot* slots_ = nullptr;
+  u64 mask_ = 0;
+  unsigned log_slots_ = 0;
+  u64 stamp_mask_ = 0;
+  u64 stamp_ = ~u64{0};
+};
+
+}  // namespace oomrec::session

@@ -1,0 +1,52 @@
+// A word of the side table: one small live block of the heap (layout.h, SidePage).
+//
+//   0–25 node of its stack; 0: no block here · 26–40 bytes, as asked for · 41–42 where in its
+//   2^shift bytes it begins, in units of 8 · 43–63 birth
+//
+// Birth: seconds since start up to 2^20 (12 days), and 64-second steps from there on (another two
+// years); later ones are cut to that.
+#pragma once
+
+#include "common/session/layout.h"
+
+namespace oomrec::session {
+
+inline constexpr u32 kSmallBlockBytes = 1u << 15;  // a block of so many bytes is not small
+inline constexpr u32 kSmallBlockNodes = 1u << 26;  // nor is one whose node is this or a later one
+
+struct SmallBlock {
+  u64 address;
+  u32 bytes;
+  u32 node;
+  u32 birth_s;
+};
+
+constexpr u64 packed_birth(u64 seconds) noexcept {
+  constexpr u64 kSeconds = 1u << 20, kLast = (1u << 21) - 1;
+  if (seconds < kSeconds) return seconds;
+  const u64 coarse = kSeconds + (seconds - kSeconds) / 64;
+  return coarse < kLast ? coarse : kLast;
+}
+constexpr u32 unpacked_birth(u64 field) noexcept {
+  constexpr u64 kSeconds = 1u << 20;
+  return static_cast<u32>(field < kSeconds ? field : kSeconds + (field - kSeconds) * 64);
+}
+
+constexpr u64 packed(const SmallBlock& block, u32 shift) noexcept {
+  const u64 begins = (block.address >> 3) & ((1u << (shift - 3)) - 1);
+  return u64{block.node} | u64{block.bytes} << 26 | begins << 41 |
+         packed_birth(block.birth_s) << 43;
+}
+// `word` of the slot whose first address is `slot`.
+constexpr SmallBlock unpacked(u64 word, u64 slot) noexcept {
+  return {slot + (word >> 41 & 3) * 8, static_cast<u32>(word >> 26) & (kSmallBlockBytes - 1),
+          static_cast<u32>(word) & (kSmallBlockNodes - 1), unpacked_birth(word >> 43)};
+}
+
+constexpr SmallBlock kSampleBlock{0x5555'0000'0030, 32767, kSmallBlockNodes - 1, 77};
+static_assert(unpacked(packed(kSampleBlock, 5), 0x5555'0000'0020).address == kSampleBlock.address &&
+              unpacked(packed(kSampleBlock, 5), 0).bytes == kSampleBlock.bytes &&
+              unpacked(packed(kSampleBlock, 5), 0).node == kSampleBlock.node &&
+              unpacked(packed(kSampleBlock, 5), 0).birth_s == kSampleBlock.birth_s);
+
+}  // namespace oomrec::session

@@ -1,0 +1,334 @@
+#include "common/session/view.h"
+
+#include <pthread.h>
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+
+#include "common/system/files.h"
+
+namespace oomrec::session {
+
+namespace {
+
+// The words of futex(2), which linux/futex.h would bring with much else.
+constexpr u32 kFutexOwnerDied = 0x4000'0000;
+constexpr u32 kFutexOwner = 0x3fff'ffff;
+
+constexpr Chunks kLaneChunks{sizeof(Lane)};
+constexpr Chunks kStringChunks{1};
+
+bool is_entry_size(TableId table, u32 bytes) noexcept {
+  if (table == TableId::strings) return bytes == 1;
+  return bytes >= 8 && bytes <= kMaxEntryBytes && bytes % 4 == 0;
+}
+
+u64 load(const std::byte* at) noexcept {
+  return reinterpret_cast<const Atomic<u64>*>(at)->load(std::memory_order_acquire);
+}
+
+// Loads before it stay before those after it: x86-64 keeps their order, the compiler must too.
+void keep_order() noexcept { std::atomic_signal_fence(std::memory_order_acq_rel); }
+
+}  // namespace
+
+Bytes Bytes::contiguous(const void* data, std::uint64_t bytes) noexcept {
+  Bytes result;
+  result.total = bytes < kMaxSegments * kSegmentBytes ? bytes : kMaxSegments * kSegmentBytes;
+  for (u64 offset = 0; offset < result.total; offset += kSegmentBytes) {
+    result.segments[offset / kSegmentBytes] = static_cast<const std::byte*>(data) + offset;
+  }
+  return result;
+}
+
+const std::byte* Bytes::at(std::uint64_t offset, std::uint64_t bytes) const noexcept {
+  if (offset >= total || bytes > total - offset) return nullptr;
+  const u64 within = offset % kSegmentBytes;
+  if (bytes > kSegmentBytes - within) return nullptr;
+  const std::byte* const segment = segments[offset / kSegmentBytes];
+  return segment == nullptr ? nullptr : segment + within;
+}
+
+View::View(const Bytes& bytes) noexcept : bytes_(bytes) {
+  const std::byte* const start = bytes_.at(0, kHeaderBytes);
+  if (start == nullptr) {
+    u64 magic = kMagic;
+    if (const std::byte* const begin = bytes_.at(0, sizeof magic))
+      std::memcpy(&magic, begin, sizeof magic);
+    if (magic != kMagic) problem_ = Problem::not_a_session;
+    return;
+  }
+  header_ = reinterpret_cast<const Header*>(start);
+  format_ = header_->version;
+  const u32 state = header_->state.load(std::memory_order_acquire);
+  if (header_->magic != kMagic) {
+    problem_ = Problem::not_a_session;
+  } else if (format_ > kVersion) {
+    problem_ = Problem::newer_format;
+  } else if (state == static_cast<u32>(State::starting)) {
+    problem_ = Problem::unfinished;
+  } else if (format_ == 0 || header_->header_bytes < kHeaderBytes ||
+             state > static_cast<u32>(State::abandoned)) {
+    problem_ = Problem::damaged;
+  } else {
+    problem_ = Problem::none;
+  }
+}
+
+std::uint64_t View::count(TableId table) const noexcept {
+  const auto slot = static_cast<u32>(table);
+  if (problem_ != Problem::none || slot >= kTableSlots) return 0;
+  const TableDirectory& directory = header_->tables[slot];
+  const u32 entry_bytes = directory.entry_bytes;
+  if (!is_entry_size(table, entry_bytes)) return 0;
+  const u64 committed = directory.committed.load(std::memory_order_acquire);
+  const u64 possible = bytes_.total / entry_bytes;
+  return committed < possible ? committed : possible;
+}
+
+std::uint64_t View::offset_of_entry(const Chunks& expected, TableId table, std::uint64_t index,
+                                    std::uint32_t& entry_bytes) const noexcept {
+  if (index >= count(table)) return 0;
+  const TableDirectory& directory = header_->tables[static_cast<u32>(table)];
+  entry_bytes = directory.entry_bytes;
+  if (!is_entry_size(table, entry_bytes)) return 0;  // changed since count()
+  const Chunks::Place place = entry_bytes == expected.entry_bytes()
+                                  ? expected.locate(index)
+                                  : Chunks{entry_bytes}.locate(index);
+  if (place.chunk >= kMaxChunks) return 0;
+  const u64 chunk = directory.chunk_offsets[place.chunk].load(std::memory_order_relaxed);
+  const bool possible = chunk >= kHeaderBytes && chunk < bytes_.total && chunk % 8 == 0;
+  return possible ? chunk + place.byte : 0;
+}
+
+bool View::read_bytes(const Chunks& expected, TableId table, std::uint64_t index, void* out,
+                      std::size_t bytes, bool guarded) const noexcept {
+  u32 entry_bytes = 0;
+  const u64 offset = offset_of_entry(expected, table, index, entry_bytes);
+  const std::byte* const from = offset == 0 ? nullptr : bytes_.at(offset, entry_bytes);
+  if (from == nullptr) return false;
+  const std::size_t known = entry_bytes < bytes ? entry_bytes : bytes;
+  auto* const to = static_cast<std::byte*>(out);
+  if (guarded && reinterpret_cast<std::uintptr_t>(from) % 8 == 0) {
+    // The first word is cleared before a slot changes and stored after it.
+    const u64 guard = load(from);
+    std::memcpy(to, from, known);
+    keep_order();
+    if (guard != load(from)) std::memset(to, 0, known);
+  } else {
+    std::memcpy(to, from, known);
+  }
+  std::memset(to + known, 0, bytes - known);
+  return true;
+}
+
+std::string_view View::string(StringId id) const noexcept {
+  u32 one = 0;
+  const u64 offset = offset_of_entry(kStringChunks, TableId::strings, id, one);
+  if (id == 0 || id % 4 != 0 || offset == 0) return {};
+  const Chunks::Place place = kStringChunks.locate(id);
+  u32 bytes = 0;
+  u64 left = chunk_bytes(place.chunk) - place.byte;
+  const std::byte* const length = bytes_.at(offset, sizeof(bytes));
+  if (left < sizeof(bytes) || length == nullptr) return {};
+  std::memcpy(&bytes, length, sizeof(bytes));
+  left -= sizeof(bytes);
+  if (bytes > kMaxStringBytes || bytes > left) return {};
+  const std::byte* const text = bytes_.at(offset + sizeof(bytes), bytes);
+  if (text == nullptr) return {};
+  return {reinterpret_cast<const char*>(text), bytes};
+}
+
+bool View::slot_at(const Lane& lane, u64 number, Event& out) const noexcept {
+  const u64 mask = lane.ring_slots - 1;
+  const std::byte* const from =
+      bytes_.at(lane.ring_offset + (number & mask) * sizeof(Slot), sizeof(Slot));
+  if (from == nullptr) return false;
+  const u64 first = load(from);
+  const u64 second = load(from + sizeof(u64));
+  keep_order();
+  if (first != load(from)) return false;
+  const u64 lap = lap_of(number, static_cast<unsigned>(std::popcount(mask)));
+  out = unpacked_event(first, second, lap);
+  return first >> 58 == lap && second >> 58 == lap;
+}
+
+// What stands before the event, because it had no room in it.
+bool View::complete_event(const Lane& lane, u64 number, Event& event) const noexcept {
+  bool size_is_known = event.bytes != kSizeElsewhere;
+  bool place_is_known = event.api != kApiElsewhere;
+  while (!size_is_known || !place_is_known) {
+    Event before;
+    if (number == 0 || !slot_at(lane, --number, before)) return false;
+    if (before.is_stamp()) continue;
+    if (before.kind != EventKind::none) return false;
+    if (before.api == kApiElsewhere) {
+      unpack_place(before.address, event);
+      place_is_known = true;
+    } else {
+      event.bytes = before.address;
+      size_is_known = true;
+    }
+  }
+  return true;
+}
+
+bool View::event(const Lane& lane, std::uint64_t number, Event& out) const noexcept {
+  const u32 slots = lane.ring_slots;
+  if (problem_ != Problem::none || slots == 0 || slots > kMaxRingSlots ||
+      !std::has_single_bit(slots) || lane.ring_offset % 8 != 0 || lane.ring_offset < kHeaderBytes ||
+      lane.ring_offset > bytes_.total || !slot_at(lane, number, out) ||
+      out.kind == EventKind::none) {
+    return false;
+  }
+  if (!complete_event(lane, number, out)) return false;
+  const u64 oldest = number & ~u64{std::min(slots, kStampEvents) - 1};
+  Event before = out;
+  for (u64 at = number; !before.is_stamp();) {
+    if (at == oldest) return false;
+    slot_at(lane, --at, before);  // false: torn, its writer died in it
+  }
+  out.time_ms = static_cast<u32>(before.address);
+  out.thread = static_cast<u32>(before.address >> 32);
+  return true;
+}
+
+bool View::holder(std::uint64_t index, Holder& out) const noexcept {
+  if (!read(TableId::holders, index, out) || out.space >= kLaneSpaces) return false;
+  const auto add = [](Atomic<u64>& word, u64 by) noexcept {
+    word.store(word.load(std::memory_order_relaxed) + by, std::memory_order_relaxed);
+  };
+  if (out.peak_epoch != header_->spaces[out.space].peak_epoch) {
+    out.peak_bytes.store(out.live_bytes, std::memory_order_relaxed);
+    out.peak_count.store(out.live_count, std::memory_order_relaxed);
+  }
+  if (out.space != static_cast<u8>(Space::heap)) return true;
+  const u64 lanes = count(TableId::lanes);
+  for (u64 lane = 1; lane < lanes; ++lane) {
+    const LaneSums sums = sums_of(lane);
+    Told told;
+    if (sums.count == 0 || !sum_at(sums, out.node & (sums.count - 1), told) ||
+        told.sum.holder != index)
+      continue;
+    const HolderSum& sum = told.sum;
+    add(out.live_bytes, sum.live_bytes());
+    add(out.live_count, sum.live_count());
+    add(out.total_bytes, sum.allocated_bytes);
+    add(out.total_count, sum.allocated_count());
+    out.temporary_count.store(
+        saturated_sum(out.temporary_count.load(std::memory_order_relaxed), told.temporary_count),
+        std::memory_order_relaxed);
+    if (!told.in_peak) continue;
+    add(out.peak_bytes, sum.live_bytes());
+    add(out.peak_count, sum.live_count());
+  }
+  return true;
+}
+
+View::LaneSums View::sums_of(u64 lane) const noexcept {
+  u32 entry_bytes = 0;
+  const u64 offset = offset_of_entry(kLaneChunks, TableId::lanes, lane, entry_bytes);
+  const std::byte* const from = offset == 0 ? nullptr : bytes_.at(offset, entry_bytes);
+  // Before version 5 a lane had no temporaries.
+  if (from == nullptr || entry_bytes < offsetof(Lane, temporaries_offset)) return {};
+  const auto* const entry = reinterpret_cast<const Lane*>(from);
+  const u32 sums = entry->sums;
+  const u64 sums_offset = entry->sums_offset;
+  if (sums > kMaxSums || !std::has_single_bit(sums) || sums_offset % 8 != 0 ||
+      sums_offset < kHeaderBytes) {
+    return {};
+  }
+  const u32 epoch = header_->spaces[static_cast<std::size_t>(Space::heap)].peak_epoch;
+  const std::byte* const array = bytes_.at(sums_offset, u64{sums} * sizeof(HolderSum));
+  if (array == nullptr) return {};
+  const u64 temporaries = entry_bytes < sizeof(Lane) ? 0 : entry->temporaries_offset;
+  const bool counted = temporaries % sizeof(u32) == 0 && temporaries >= kHeaderBytes;
+  return {array, counted ? bytes_.at(temporaries, u64{sums} * sizeof(u32)) : nullptr, sums,
+          entry->sums_epoch.load(std::memory_order_relaxed) != epoch};
+}
+
+bool View::sum_at(const LaneSums& sums, u32 at, Told& out) noexcept {
+  std::memcpy(static_cast<void*>(&out.sum), sums.from + u64{at} * sizeof(HolderSum),
+              sizeof(HolderSum));
+  out.in_peak = sums.in_peak;
+  out.temporary_count = 0;
+  if (sums.temporaries != nullptr)
+    std::memcpy(&out.temporary_count, sums.temporaries + u64{at} * sizeof(u32), sizeof(u32));
+  return out.sum.holder != 0 && out.sum.counts != 0;
+}
+
+const std::byte* View::words_of(u64 index, SidePage& page) const noexcept {
+  if (!read(TableId::side_pages, index, page) || page.shift < kSmallestSideShift ||
+      page.shift > kLargestSideShift || page.start % kSideSpanBytes != 0) {
+    return nullptr;
+  }
+  return bytes_.at(u64{page.page} * kPageBytes, (kSideSpanBytes >> page.shift) * sizeof(u64));
+}
+
+std::uint64_t View::load_word(const std::byte* at) noexcept { return load(at); }
+
+View::Totals View::totals(Space space) const noexcept {
+  Totals sum;
+  const u64 lanes = count(TableId::lanes);
+  const u64 at = offsetof(Lane, spaces) + static_cast<u64>(space) * sizeof(SpaceCounters);
+  for (u64 lane = 1; lane < lanes; ++lane) {
+    u32 entry_bytes = 0;
+    const u64 offset = offset_of_entry(kLaneChunks, TableId::lanes, lane, entry_bytes);
+    if (offset == 0 || at + sizeof(SpaceCounters) > entry_bytes) continue;
+    const std::byte* const from = bytes_.at(offset + at, sizeof(SpaceCounters));
+    if (from == nullptr) continue;
+    SpaceCounters counters;
+    std::memcpy(static_cast<void*>(&counters), from, sizeof(counters));
+    sum.allocated_bytes += counters.allocated_bytes;
+    sum.allocated_count += counters.allocated_count;
+    sum.freed_count += counters.freed_count;
+    sum.failed_count += counters.failed_count;
+    // Unsigned until the end: sums of a forged file may wrap.
+    sum.live_bytes =
+        static_cast<i64>(static_cast<u64>(sum.live_bytes) + counters.usable_allocated_bytes -
+                         counters.usable_freed_bytes);
+    sum.live_count = static_cast<i64>(static_cast<u64>(sum.live_count) + counters.allocated_count -
+                                      counters.freed_count);
+  }
+  return sum;
+}
+
+namespace {
+
+// The thread that holds the mutex is gone, though the kernel has not marked it: of a process that
+// it kills for memory it does not, where the session's page has been written out and could not be
+// locked. Told only where pids mean the same and nobody's process is hidden.
+bool is_gone(const Header& header, i32 owner) noexcept {
+  const u32 counted_in = header.pid_namespace;
+  if (counted_in == 0 || counted_in != system::pid_namespace() || system::start_ticks(1) == 0)
+    return false;
+  const u64 start = system::start_ticks(owner);
+  return owner == header.pid ? start != header.start_ticks : start == 0;
+}
+
+}  // namespace
+
+Life life_of(const Header& header) noexcept {
+  static_assert(sizeof(pthread_mutex_t) <= sizeof(header.alive_mutex));
+  u8 this_boot[16];
+  if (system::boot_id(this_boot) &&
+      std::memcmp(this_boot, header.boot_id, sizeof(this_boot)) != 0) {
+    return Life::dead;
+  }
+  const u32 word = reinterpret_cast<const Atomic<u32>*>(header.alive_mutex)->load();
+  const u32 owner = word & kFutexOwner;
+  if (owner != 0 && (word & kFutexOwnerDied) == 0)
+    return is_gone(header, static_cast<i32>(owner)) ? Life::dead : Life::alive;
+  // The thread that held it may have ended without its process: until the next tick takes over.
+  const auto state = static_cast<State>(header.state.load());
+  const bool left = state == State::exited || state == State::replaced;
+  const u64 start = header.start_ticks;
+  return !left && start != 0 && system::start_ticks(header.pid) == start ? Life::alive : Life::dead;
+}
+
+Life life_of(const View& view) noexcept {
+  return view.problem() == Problem::none ? life_of(view.header()) : Life::dead;
+}
+
+}  // namespace oomrec::session

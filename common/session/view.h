@@ -1,0 +1,229 @@
+// Reads a session: a file of a living process or a dead one, a bundle's recording, or the writer's
+// own memory while a bundle is written.
+//
+// The writer may have died at any instruction, and the file may be forged: an index is copied out
+// of the mapping, checked, and only the copy is used. What cannot be trusted reads as absent and is
+// counted. Allocates nothing, locks nothing, never writes, never throws: safe in a hook and in the
+// emergency writer. Tools build their own models on it (tools/analysis).
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <string_view>
+#include <type_traits>
+
+#include "common/session/chunks.h"
+#include "common/session/layout.h"
+#include "common/session/ring.h"
+#include "common/session/small_block.h"
+
+namespace oomrec::session {
+
+enum class Problem : std::uint8_t {
+  none,
+  too_short,      // not even a header
+  not_a_session,  // other magic
+  newer_format,   // written by a newer oomrec
+  unfinished,     // its writer died before it was a session
+  damaged,        // the header contradicts itself
+};
+
+// The bytes of a session, in segments of kSegmentBytes (the last may be shorter). A file mapped in
+// one piece has consecutive segments.
+struct Bytes {
+  const std::byte* segments[kMaxSegments] = {};
+  std::uint64_t total = 0;
+
+  static Bytes contiguous(const void* data, std::uint64_t bytes) noexcept;
+
+  // `bytes` bytes at file offset `offset`, or nullptr when they are not all there in one segment.
+  const std::byte* at(std::uint64_t offset, std::uint64_t bytes) const noexcept;
+};
+
+// Entries that are written again, whose first word is zero meanwhile.
+template <class T>
+inline constexpr bool kIsChanged = false;
+template <>
+inline constexpr bool kIsChanged<LiveBlock> = true;
+template <>
+inline constexpr bool kIsChanged<LiveRange> = true;
+template <>
+inline constexpr bool kIsChanged<DeviceBlock> = true;
+template <>
+inline constexpr bool kIsChanged<Point> = true;
+template <>
+inline constexpr bool kIsChanged<DevicePoint> = true;
+template <>
+inline constexpr bool kIsChanged<Checkpoint> = true;
+
+class View {
+ public:
+  View() = default;
+
+  // Checks the header. Afterwards problem() tells whether the other functions may be used.
+  explicit View(const Bytes& bytes) noexcept;
+
+  Problem problem() const noexcept { return problem_; }
+  std::uint32_t format() const noexcept { return format_; }  // its version, also when too new
+
+  // In the session itself: of a living process its words change, and each is to be trusted no
+  // further than a copy of it. Fields that an older writer lacks are zero. `host` and
+  // `oomrec_version` of a forged header need not end in a NUL.
+  const Header& header() const noexcept { return *header_; }
+
+  // Number of entries, entry 0 included (0 for an absent table). Bounded by what the file can hold.
+  std::uint64_t count(TableId table) const noexcept;
+
+  // A copy of entry `index`, zero-filled where the writer's entry was smaller. False when it is not
+  // there. T must be the struct of that table. An entry that changes meanwhile reads as zero, where
+  // its first word tells (kIsChanged): a free slot, or one that is being written. Cost: a few
+  // nanoseconds.
+  template <class T>
+  bool read(TableId table, std::uint64_t index, T& out) const noexcept {
+    static_assert(std::is_trivially_destructible_v<T> && std::is_standard_layout_v<T>);
+    static constexpr Chunks kChunks{sizeof(T)};
+    return read_bytes(kChunks, table, index, &out, sizeof(T), kIsChanged<T>);
+  }
+
+  // Holder `index` with what the lanes have summed up for it, and its peak_* valid whatever its
+  // peak_epoch. Cost: a few nanoseconds a lane.
+  bool holder(std::uint64_t index, Holder& out) const noexcept;
+
+  // What one lane has summed up for the holder in `sum`.
+  struct Told {
+    HolderSum sum;
+    bool in_peak;                   // of the picture of the heap's latest peak step
+    std::uint32_t temporary_count;  // of its blocks
+  };
+  // Visits what the lanes have summed up, place by place: visit(const Told&).
+  template <class Visit>
+  void for_each_sum(Visit&& visit) const noexcept {
+    const std::uint64_t lanes = count(TableId::lanes);
+    for (std::uint64_t lane = 1; lane < lanes; ++lane) {
+      const LaneSums sums = sums_of(lane);
+      Told told;
+      for (std::uint32_t at = 0; at < sums.count; ++at)
+        if (sum_at(sums, at, told)) visit(static_cast<const Told&>(told));
+    }
+  }
+
+  // Visits the blocks of the side table's page `index`: visit(const SmallBlock&).
+  template <class Visit>
+  void for_each_small_block(std::uint64_t index, Visit&& visit) const noexcept {
+    SidePage page;
+    const std::byte* const words = words_of(index, page);
+    if (words == nullptr) return;
+    for (std::uint64_t at = 0; at < kSideSpanBytes >> page.shift; ++at) {
+      const SmallBlock block =
+          unpacked(load_word(words + at * sizeof(std::uint64_t)), page.start + (at << page.shift));
+      if (block.node != 0) visit(block);
+    }
+  }
+
+  // The string `id`; empty when absent or damaged. Points into the session.
+  std::string_view string(StringId id) const noexcept;
+
+  // Event `number` of a lane, when its slot still holds it, it is whole, and its stamp is known.
+  // Cost: up to kStampEvents slots are looked at.
+  bool event(const Lane& lane, std::uint64_t number, Event& out) const noexcept;
+
+  // Walks a stack innermost first: calls visit(frame_word) for each frame, at most kMaxFrames + 8
+  // (a forged chain may be circular). Returns the number of frames visited.
+  template <class Visit>
+  std::uint32_t walk(std::uint32_t node, Visit&& visit) const noexcept {
+    std::uint32_t frames = 0;
+    Node entry;
+    while (node != 0 && frames < kMaxFrames + 8 && read(TableId::nodes, node, entry)) {
+      ++frames;
+      visit(entry.frame);
+      if (entry.parent >= node) break;  // parents are always older
+      node = entry.parent;
+    }
+    return frames;
+  }
+
+  // Sum over all lanes.
+  struct Totals {
+    std::uint64_t allocated_bytes = 0, allocated_count = 0, freed_count = 0, failed_count = 0;
+    std::int64_t live_bytes = 0;  // usable bytes
+    std::int64_t live_count = 0;
+  };
+  Totals totals(Space space) const noexcept;
+
+  const Bytes& bytes() const noexcept { return bytes_; }
+
+ private:
+  struct LaneSums {
+    const std::byte* from = nullptr;
+    const std::byte* temporaries = nullptr;
+    std::uint32_t count = 0;
+    bool in_peak = false;
+  };
+  LaneSums sums_of(std::uint64_t lane) const noexcept;
+  static bool sum_at(const LaneSums&, std::uint32_t at, Told& out) noexcept;
+  bool slot_at(const Lane&, std::uint64_t number, Event& out) const noexcept;
+  bool complete_event(const Lane&, std::uint64_t number, Event&) const noexcept;
+  const std::byte* words_of(std::uint64_t index, SidePage& page) const noexcept;
+  static std::uint64_t load_word(const std::byte* at) noexcept;
+
+  // Offset in the file of entry `index`, and how long it is; 0 when it is not there. `expected` is
+  // the table's shape, if its entries have the size that this program knows.
+  std::uint64_t offset_of_entry(const Chunks& expected, TableId table, std::uint64_t index,
+                                std::uint32_t& entry_bytes) const noexcept;
+  bool read_bytes(const Chunks& expected, TableId table, std::uint64_t index, void* out,
+                  std::size_t bytes, bool guarded) const noexcept;
+
+  Bytes bytes_;
+  const Header* header_ = nullptr;
+  std::uint32_t format_ = 0;
+  Problem problem_ = Problem::too_short;
+};
+
+// Whether the session's process image still lives. Dead: another boot, or the alive mutex says so
+// (right also from another pid namespace) and no process of its pid and start time is in sight,
+// other than one that marked its own end; or the mutex has an owner that would be in sight here and
+// is not. Reads /proc.
+enum class Life : std::uint8_t { alive, dead };
+Life life_of(const View& view) noexcept;
+Life life_of(const Header& header) noexcept;  // needs the fields up to pid_namespace only
+
+// The sum of two counts that stop at 2^32 − 1.
+constexpr std::uint32_t saturated_sum(std::uint32_t a, std::uint32_t b) noexcept {
+  return a + b < a ? ~std::uint32_t{0} : a + b;
+}
+
+// Frame words: see layout.h.
+constexpr FrameKind kind_of(std::uint64_t frame) noexcept {
+  return static_cast<FrameKind>(frame >> 62);
+}
+constexpr std::uint64_t native_frame(std::uint32_t module, std::uint64_t offset, bool exact,
+                                     bool guessed) noexcept {
+  return (std::uint64_t{guessed} << 61) | (std::uint64_t{exact} << 60) |
+         (std::uint64_t{module & 0xffff} << 40) | (offset & 0xff'ffff'ffff);
+}
+constexpr std::uint64_t python_frame(std::uint32_t code,
+                                     std::uint32_t instruction_offset) noexcept {
+  return (std::uint64_t{1} << 62) | (std::uint64_t{code & 0x1fff'ffff} << 32) | instruction_offset;
+}
+constexpr std::uint64_t special_frame(SpecialFrame what, std::uint32_t argument) noexcept {
+  return (std::uint64_t{2} << 62) | (static_cast<std::uint64_t>(what) << 56) | argument;
+}
+constexpr bool is_guessed(std::uint64_t frame) noexcept { return (frame >> 61) & 1; }
+constexpr bool is_exact(std::uint64_t frame) noexcept { return (frame >> 60) & 1; }
+constexpr std::uint32_t module_of(std::uint64_t frame) noexcept { return (frame >> 40) & 0xffff; }
+constexpr std::uint64_t offset_of(std::uint64_t frame) noexcept { return frame & 0xff'ffff'ffff; }
+constexpr std::uint32_t code_of(std::uint64_t frame) noexcept {
+  return (frame >> 32) & 0x1fff'ffff;
+}
+constexpr std::uint32_t instruction_of(std::uint64_t frame) noexcept {
+  return static_cast<std::uint32_t>(frame);
+}
+constexpr SpecialFrame special_of(std::uint64_t frame) noexcept {
+  return static_cast<SpecialFrame>((frame >> 56) & 0x3f);
+}
+constexpr std::uint32_t argument_of(std::uint64_t frame) noexcept {
+  return static_cast<std::uint32_t>(frame);
+}
+
+}  // namespace oomrec::session

@@ -1,0 +1,195 @@
+// The words of oomrec: spaces, event kinds, triggers, verdicts, API names.
+//
+// An enumerator is spelt as it is printed. Values stand in recordings: append, never renumber.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string_view>
+
+namespace oomrec {
+
+// Where memory lives.
+// clang-format off
+#define OOMREC_SPACES(X) X(heap) X(map) X(cuda) X(cuda_host) X(cuda_va) X(hip) X(hip_host) X(hip_va) X(torch)
+
+#define OOMREC_EVENT_KINDS(X) X(none) X(allocate) X(free) X(map) X(unmap) X(remap) X(fail) X(mark)
+
+// Why a bundle is written.
+#define OOMREC_TRIGGERS(X) \
+  X(none) X(allocation_failed) X(soft_limit) X(near_limit) X(pressure) X(crash) X(killed) \
+  X(exception) X(request) X(simulated)
+
+// What became of the process after the trigger.
+#define OOMREC_OUTCOMES(X) X(running) X(recovered) X(exited) X(signal) X(oom_killed) X(unknown)
+
+// What happened, on evidence: see common/verdict/verdict.h and docs/deaths.md.
+#define OOMREC_VERDICTS(X) \
+  X(soft_limit) X(address_space_limit) X(data_limit) X(request_too_large) X(allocation_failed) \
+  X(simulated) X(requested) X(unknown) \
+  X(injected) X(thread_creation_failed) X(fork_failed) X(mapping_failed) X(near_limit) \
+  X(null_dereference) X(uncaught_bad_alloc) X(crash_after_refusal) X(crashed) \
+  X(cgroup_oom_kill) X(system_oom_kill) X(killed_near_limit) X(terminated_under_pressure) \
+  X(killed_externally) X(memory_pressure) X(child_killed) X(shared_memory_full) X(exited) \
+  X(device_out_of_memory) X(device_limit) X(device_fragmentation) X(exception)
+
+// What refused, or would have refused next. From rlimit_nproc to max_map_count: counts_things().
+#define OOMREC_LIMIT_KINDS(X) \
+  X(none) X(soft) X(rlimit_as) X(rlimit_data) X(cgroup) X(device) X(commit) \
+  X(rlimit_nproc) X(pids) X(threads_max) X(pid_max) X(max_map_count)
+
+#define OOMREC_MODES(X) X(off) X(sampled) X(exact)
+
+// The functions the recorder observes, by the name the program calls.
+#define OOMREC_APIS(X) \
+  X(none) X(malloc) X(calloc) X(realloc) X(reallocarray) X(free) X(memalign) X(aligned_alloc) \
+  X(posix_memalign) X(valloc) X(pvalloc) X(operator_new) X(operator_delete) \
+  X(mmap) X(munmap) X(mremap) X(mprotect) X(brk) X(sbrk) X(shmat) X(shmdt) \
+  X(fork) X(pthread_create) X(dlopen) X(posix_spawn) X(inherited) X(request) \
+  X(reportMemoryUsageToProfiler) X(reportOutOfMemoryToProfiler) X(oomrec_mark)
+
+// Those of GPU drivers (shim/gpu/), without the suffixes of their several versions: cuMemAlloc_v2
+// is cuMemAlloc.
+#define OOMREC_CUDA_APIS(X) \
+  X(cuCtxCreate) X(cuCtxDestroy) X(cuDevicePrimaryCtxRetain) X(cuDevicePrimaryCtxRelease) \
+  X(cuDevicePrimaryCtxReset) X(cuGreenCtxCreate) X(cuModuleLoad) X(cuModuleLoadData) \
+  X(cuModuleLoadDataEx) X(cuModuleLoadFatBinary) X(cuModuleGetFunction) X(cuLibraryLoadData) \
+  X(cuLibraryLoadFromFile) X(cuLibraryGetModule) X(cuKernelGetFunction) X(cuStreamCreate) \
+  X(cuStreamCreateWithPriority) X(cuEventCreate) X(cuGreenCtxStreamCreate) X(cuMemAlloc) \
+  X(cuMemAllocPitch) X(cuMemAllocManaged) X(cuMemFree) X(cuMemAllocHost) X(cuMemHostAlloc) \
+  X(cuMemFreeHost) X(cuMemHostRegister) X(cuMemHostUnregister) X(cuMemAllocAsync) \
+  X(cuMemAllocFromPoolAsync) X(cuMemFreeAsync) X(cuMemPoolCreate) \
+  X(cuMemPoolImportFromShareableHandle) X(cuMemPoolImportPointer) X(cuMemPoolTrimTo) \
+  X(cuMemPoolDestroy) X(cuDeviceGetDefaultMemPool) X(cuDeviceGetMemPool) X(cuDeviceSetMemPool) \
+  X(cuMemGetDefaultMemPool) X(cuMemGetMemPool) X(cuMemSetMemPool) X(cuMemCreate) \
+  X(cuMemImportFromShareableHandle) X(cuMemRetainAllocationHandle) X(cuMemRelease) \
+  X(cuMemAddressReserve) X(cuMemAddressFree) X(cuMemMap) X(cuMemUnmap) X(cuMemMapArrayAsync) \
+  X(cuMulticastCreate) X(cuMulticastBindMem) X(cuMulticastBindAddr) X(cuMulticastUnbind) \
+  X(cuArrayCreate) X(cuArray3DCreate) X(cuArrayDestroy) X(cuMipmappedArrayCreate) \
+  X(cuMipmappedArrayDestroy) X(cuIpcOpenMemHandle) X(cuIpcCloseMemHandle) \
+  X(cuImportExternalMemory) X(cuExternalMemoryGetMappedBuffer) \
+  X(cuExternalMemoryGetMappedMipmappedArray) X(cuDestroyExternalMemory) X(cuGraphCreate) \
+  X(cuGraphClone) X(cuGraphDestroy) X(cuGraphAddMemAllocNode) X(cuGraphAddMemFreeNode) \
+  X(cuGraphAddChildGraphNode) X(cuGraphInstantiate) X(cuGraphInstantiateWithFlags) \
+  X(cuGraphUpload) X(cuGraphLaunch) X(cuGraphExecDestroy) X(cuDeviceGraphMemTrim) \
+  X(cuGraphAddNode) X(cuGraphInstantiateWithParams) X(cuGetProcAddress)
+
+#define OOMREC_HIP_APIS(X) \
+  X(hipCtxCreate) X(hipDeviceReset) X(hipModuleLoad) X(hipModuleLoadData) X(hipModuleLoadDataEx) \
+  X(hipModuleLoadFatBinary) X(hipLibraryLoadData) X(hipLibraryLoadFromFile) X(hipStreamCreate) \
+  X(hipStreamCreateWithFlags) X(hipStreamCreateWithPriority) X(hipExtStreamCreateWithCUMask) \
+  X(hipEventCreate) X(hipEventCreateWithFlags) X(hipMalloc) X(hipExtMallocWithFlags) \
+  X(hipMallocPitch) X(hipMemAllocPitch) X(hipMalloc3D) X(hipMallocManaged) X(hipFree) \
+  X(hipMallocHost) X(hipMemAllocHost) X(hipHostMalloc) X(hipHostAlloc) X(hipFreeHost) \
+  X(hipHostFree) X(hipHostRegister) X(hipHostUnregister) X(hipExtHostAlloc) X(hipMallocAsync) \
+  X(hipMallocFromPoolAsync) X(hipFreeAsync) X(hipMemPoolCreate) \
+  X(hipMemPoolImportFromShareableHandle) X(hipMemPoolImportPointer) X(hipMemPoolTrimTo) \
+  X(hipMemPoolDestroy) X(hipDeviceGetDefaultMemPool) X(hipDeviceGetMemPool) X(hipDeviceSetMemPool) \
+  X(hipMemGetDefaultMemPool) X(hipMemGetMemPool) X(hipMemSetMemPool) X(hipMemCreate) \
+  X(hipMemImportFromShareableHandle) X(hipMemRetainAllocationHandle) X(hipMemRelease) \
+  X(hipMemAddressReserve) X(hipMemAddressFree) X(hipMemMap) X(hipMemUnmap) X(hipMallocArray) \
+  X(hipMalloc3DArray) X(hipArrayCreate) X(hipArray3DCreate) X(hipFreeArray) X(hipArrayDestroy) \
+  X(hipMallocMipmappedArray) X(hipMipmappedArrayCreate) X(hipFreeMipmappedArray) \
+  X(hipMipmappedArrayDestroy) X(hipIpcOpenMemHandle) X(hipIpcCloseMemHandle) \
+  X(hipImportExternalMemory) X(hipExternalMemoryGetMappedBuffer) X(hipDestroyExternalMemory) \
+  X(hipExternalMemoryGetMappedMipmappedArray) X(hipGraphCreate) X(hipGraphClone) \
+  X(hipGraphDestroy) X(hipGraphAddChildGraphNode) X(hipGraphInstantiate) \
+  X(hipGraphInstantiateWithFlags) X(hipGraphLaunch) X(hipGraphExecDestroy) \
+  X(hipGraphAddMemAllocNode) X(hipGraphAddMemFreeNode) X(hipDrvGraphAddMemFreeNode) \
+  X(hipGraphAddNode) X(hipGraphInstantiateWithParams) X(hipGraphUpload) X(hipDeviceGraphMemTrim) \
+  X(hipGetProcAddress) X(hipGetDriverEntryPoint)
+
+// clang-format on
+
+#define X(name) name,
+enum class Space : std::uint8_t { OOMREC_SPACES(X) };
+enum class EventKind : std::uint8_t { OOMREC_EVENT_KINDS(X) };
+enum class Trigger : std::uint8_t { OOMREC_TRIGGERS(X) };
+enum class OutcomeKind : std::uint8_t { OOMREC_OUTCOMES(X) };
+enum class VerdictCode : std::uint8_t { OOMREC_VERDICTS(X) };
+enum class LimitKind : std::uint8_t { OOMREC_LIMIT_KINDS(X) };
+enum class Mode : std::uint8_t { OOMREC_MODES(X) };
+enum class Api : std::uint16_t {
+  OOMREC_APIS(X) end_of_host,
+  before_cuda = 63,  // so that each list can grow
+  OOMREC_CUDA_APIS(X) end_of_cuda,
+  before_hip = 255,
+  OOMREC_HIP_APIS(X) end_of_hip,
+};
+#undef X
+
+#define X(name) std::string_view{#name},
+inline constexpr auto kSpaceNames = std::to_array<std::string_view>({OOMREC_SPACES(X)});
+inline constexpr auto kEventKindNames = std::to_array<std::string_view>({OOMREC_EVENT_KINDS(X)});
+inline constexpr auto kTriggerNames = std::to_array<std::string_view>({OOMREC_TRIGGERS(X)});
+inline constexpr auto kOutcomeNames = std::to_array<std::string_view>({OOMREC_OUTCOMES(X)});
+inline constexpr auto kVerdictNames = std::to_array<std::string_view>({OOMREC_VERDICTS(X)});
+inline constexpr auto kLimitKindNames = std::to_array<std::string_view>({OOMREC_LIMIT_KINDS(X)});
+inline constexpr auto kModeNames = std::to_array<std::string_view>({OOMREC_MODES(X)});
+inline constexpr auto kApiNames = [] {
+  std::array<std::string_view, static_cast<std::size_t>(Api::end_of_hip)> names{};
+#define Y(name) names[static_cast<std::size_t>(Api::name)] = #name;
+  OOMREC_APIS(Y)
+  OOMREC_CUDA_APIS(Y)
+  OOMREC_HIP_APIS(Y)
+#undef Y
+  return names;
+}();
+#undef X
+
+// The printed word of an enumerator; "unknown" for a value of a newer recording or a forged one.
+constexpr std::string_view name_of(const auto& names, auto value) noexcept {
+  const auto index = static_cast<std::size_t>(value);
+  return index < names.size() && !names[index].empty() ? names[index] : std::string_view{"unknown"};
+}
+constexpr std::string_view name_of(Space v) noexcept { return name_of(kSpaceNames, v); }
+constexpr std::string_view name_of(EventKind v) noexcept { return name_of(kEventKindNames, v); }
+constexpr std::string_view name_of(Trigger v) noexcept { return name_of(kTriggerNames, v); }
+constexpr std::string_view name_of(OutcomeKind v) noexcept { return name_of(kOutcomeNames, v); }
+constexpr std::string_view name_of(VerdictCode v) noexcept { return name_of(kVerdictNames, v); }
+constexpr std::string_view name_of(LimitKind v) noexcept { return name_of(kLimitKindNames, v); }
+constexpr std::string_view name_of(Mode v) noexcept { return name_of(kModeNames, v); }
+constexpr std::string_view name_of(Api v) noexcept { return name_of(kApiNames, v); }
+
+// The space that calls of a host function change; for those that change none, the heap.
+constexpr Space space_of(Api api) noexcept {
+  if (api >= Api::mmap && api <= Api::shmdt) return Space::map;
+  const bool torch =
+      api == Api::reportMemoryUsageToProfiler || api == Api::reportOutOfMemoryToProfiler;
+  return torch ? Space::torch : Space::heap;
+}
+
+// Of a GPU, or of a framework that divides a GPU's memory up.
+constexpr bool is_device_space(Space space) noexcept { return space >= Space::cuda; }
+
+// Memory of the host, whoever gave it.
+constexpr bool is_on_host(Space space) noexcept {
+  return space == Space::heap || space == Space::map || space == Space::cuda_host ||
+         space == Space::hip_host;
+}
+
+// Address space of a GPU and another's memory: nothing that is held.
+constexpr bool is_address_space(Space space) noexcept {
+  return space == Space::cuda_va || space == Space::hip_va;
+}
+
+// A function of a GPU's driver.
+constexpr bool is_driver_api(Api api) noexcept { return api > Api::before_cuda; }
+
+// Memory of its own: no address space, and no division of what another space counts already
+// (`torch` lies inside `cuda`, `hip` or `heap`). Only such spaces are ever added up.
+constexpr bool adds_up(Space space) noexcept {
+  return !is_address_space(space) && space != Space::torch;
+}
+
+// A limit on tasks or mappings, not on bytes.
+constexpr bool counts_things(LimitKind kind) noexcept {
+  return kind >= LimitKind::rlimit_nproc && kind <= LimitKind::max_map_count;
+}
+
+inline constexpr std::size_t kSpaceCount = kSpaceNames.size();
+inline constexpr auto kApiCount = static_cast<std::size_t>(Api::end_of_hip);
+inline constexpr auto kHostApiCount = static_cast<std::size_t>(Api::end_of_host);
+static_assert(Api::end_of_cuda < Api::before_hip);
+
+}  // namespace oomrec

@@ -1,0 +1,173 @@
+#include "common/text/device_text.h"
+
+#include <cstring>
+
+namespace oomrec::bundle {
+
+using session::Device;
+using session::DeviceEvidence;
+using session::Vendor;
+
+namespace {
+
+std::uint64_t less(std::uint64_t whole, std::uint64_t part) noexcept {
+  return whole > part ? whole - part : 0;
+}
+
+// "13.5", "6.2.41134". CUDA: 1000 × major + 10 × minor; HIP: 10,000,000 × major + 100,000 × minor +
+// patch.
+void add_version(Text& text, Vendor vendor, std::uint32_t version) noexcept {
+  if (vendor == Vendor::cuda) {
+    text.number(version / 1000).add('.').number(version % 1000 / 10);
+  } else {
+    text.number(version / 10'000'000).add('.').number(version % 10'000'000 / 100'000);
+    text.add('.').number(version % 100'000);
+  }
+}
+
+void write_if(JsonWriter& json, bool known, std::uint64_t bytes) noexcept {
+  known ? json.number(bytes) : json.null();
+}
+
+}  // namespace
+
+bool read_device(const session::View& view, std::uint32_t entry, Device& device) noexcept {
+  if (entry != 0 && view.read(session::TableId::devices, entry, device)) return true;
+  std::memset(static_cast<void*>(&device), 0, sizeof device);
+  return false;
+}
+
+std::string_view vendor_word(const Device& device) noexcept {
+  return vendor_of(device) == Vendor::cuda ? "cuda" : "hip";
+}
+
+std::string_view name_of(const Device& device) noexcept {
+  return {device.name, strnlen(device.name, sizeof device.name)};
+}
+
+void add_device(Text& text, const Device& device) noexcept {
+  text.add(vendor_word(device)).add(':').signed_number(device.ordinal);
+  const std::string_view name = name_of(device);
+  if (!name.empty()) text.add(" (").add(name).add(')');
+}
+
+void add_uuid(Text& text, const Device& device) noexcept {
+  constexpr std::string_view kDigits = "0123456789abcdef";
+  text.add("GPU-");
+  for (std::size_t i = 0; i < sizeof device.uuid; ++i) {
+    if (i == 4 || i == 6 || i == 8 || i == 10) text.add('-');
+    text.add(kDigits[device.uuid[i] >> 4]).add(kDigits[device.uuid[i] & 15]);
+  }
+}
+
+std::uint64_t used_by_others(const DeviceEvidence& at) noexcept {
+  return less(less(less(at.total_bytes, at.free_bytes), at.counted_bytes), at.managed_bytes);
+}
+
+std::uint64_t free_in_torch(const DeviceEvidence& at) noexcept {
+  return less(at.torch_reserved_bytes, at.torch_allocated_bytes);
+}
+
+std::uint64_t free_in_pools(const DeviceEvidence& at) noexcept {
+  return less(at.pool_reserved_bytes, at.pool_used_bytes);
+}
+
+void add_state(Text& text, const DeviceEvidence& at) noexcept {
+  if (at.total_bytes != 0)
+    text.size(at.free_bytes).add(" of ").size(at.total_bytes).add(" were free; ");
+  text.add("this process holds ").size(at.counted_bytes);
+  if (at.total_bytes != 0) text.add(", others or the runtime ").size(used_by_others(at));
+}
+
+std::string_view fragmentation_word(unsigned percent) noexcept {
+  if (percent >= kBadlyFragmentedPercent) return "critical";
+  return percent >= kFragmentedPercent ? "warning" : std::string_view{};
+}
+
+unsigned fragmentation_percent(std::uint64_t free_inside, std::uint64_t reserved) noexcept {
+  if (reserved == 0) return 0;
+  return static_cast<unsigned>(static_cast<double>(free_inside) / static_cast<double>(reserved) *
+                               100);
+}
+
+void write_device(JsonWriter& json, const Device& device) noexcept {
+  char uuid[48];
+  Text text{uuid};
+  add_uuid(text, device);
+  json.begin_object(true);
+  json.key("kind").string(vendor_word(device));
+  json.key("id").signed_number(device.ordinal);
+  json.key("uuid").string(text.view());
+  json.key("name").string_or_null(name_of(device));
+  json.end_object();
+}
+
+void write_device_evidence(JsonWriter& json, const DeviceEvidence& at) noexcept {
+  const bool asked = at.total_bytes != 0;
+  const bool torch = at.torch_reserved_bytes != 0;
+  json.begin_object();
+  json.key("total_bytes");
+  write_if(json, asked, at.total_bytes);
+  json.key("free_bytes");
+  write_if(json, asked, at.free_bytes);
+  json.key("used_bytes");
+  write_if(json, asked, less(at.total_bytes, at.free_bytes));
+  json.key("age_ms");
+  write_if(json, asked, at.look_age_ms);
+  json.key("counted_bytes").number(at.counted_bytes);
+  json.key("managed_bytes").number(at.managed_bytes);
+  json.key("others_bytes");
+  write_if(json, asked, used_by_others(at));
+  json.key("limit_bytes");
+  write_if(json, at.limit_bytes != 0, at.limit_bytes);
+  json.key("pool_used_bytes").number(at.pool_used_bytes);
+  json.key("pool_reserved_bytes").number(at.pool_reserved_bytes);
+  json.key("torch_allocated_bytes");
+  write_if(json, torch, at.torch_allocated_bytes);
+  json.key("torch_reserved_bytes");
+  write_if(json, torch, at.torch_reserved_bytes);
+  json.key("torch_largest_free_bytes");
+  write_if(json, torch && at.torch_largest_free_bytes != session::kUnlimited,
+           at.torch_largest_free_bytes);
+  json.end_object();
+}
+
+void write_gpu(JsonWriter& json, const session::View& view, const Device& device) noexcept {
+  char uuid[48], version[32];
+  Text uuid_text{uuid}, version_text{version};
+  add_uuid(uuid_text, device);
+  const session::Driver& driver =
+      view.header().drivers[static_cast<std::size_t>(vendor_of(device))];
+  if (driver.version != 0) add_version(version_text, vendor_of(device), driver.version);
+  const bool asked = device.look_ns != 0;
+  json.begin_object();
+  json.key("vendor").string(vendor_word(device));
+  json.key("ordinal").signed_number(device.ordinal);
+  json.key("uuid").string(uuid_text.view());
+  json.key("name").string_or_null(name_of(device));
+  json.key("driver_version").string_or_null(version_text.view());
+  json.key("driver_path").string_or_null(view.string(driver.path));
+  json.key("total_bytes");
+  write_if(json, asked, device.total_bytes);
+  json.key("free_bytes");
+  write_if(json, asked, device.free_bytes);
+  json.key("limit_bytes");
+  write_if(json, device.limit_bytes != 0, device.limit_bytes);
+  json.key("counted_bytes").number(device.counted_bytes());
+  json.key("peak_bytes").number(device.peak_bytes);
+  json.end_object();
+}
+
+std::string_view driver_versions(const session::View& view, std::span<char> buffer) noexcept {
+  Text text{buffer.data(), buffer.size()};
+  for (const Vendor vendor : {Vendor::cuda, Vendor::hip}) {
+    const std::uint32_t version = view.header().drivers[static_cast<std::size_t>(vendor)].version;
+    if (version == 0) continue;
+    if (!text.view().empty()) text.add(", ");
+    text.add(vendor == Vendor::cuda ? "CUDA " : "HIP ");
+    add_version(text, vendor, version);
+  }
+  return text.view();
+}
+
+}  // namespace oomrec::bundle

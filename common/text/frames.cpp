@@ -1,0 +1,160 @@
+#include "common/text/frames.h"
+
+#include "common/session/python_lines.h"
+#include "common/text/text.h"
+
+namespace oomrec::bundle {
+namespace {
+
+using session::Code;
+using session::FrameKind;
+using session::Module;
+using session::SpecialFrame;
+using session::TableId;
+using session::View;
+
+constexpr std::string_view kPlumbing[] = {
+    "libc.so",  "libc-2",    "libstdc++",   "libc++",      "libgcc_s",    "libpthread", "libdl.so",
+    "ld-linux", "liboomrec", "libjemalloc", "libtcmalloc", "libmimalloc", "linux-vdso", "[vdso]",
+    "libcuda.", "libcudart", "libamdhip64", "_ctypes",     "libffi",
+};
+
+// "…/site-packages/numpy/core/x.so" → "numpy"; empty when the path is in no package.
+std::string_view package_of(std::string_view path) noexcept {
+  for (const std::string_view folder : {"/site-packages/", "/dist-packages/"}) {
+    const auto at = path.find(folder);
+    if (at == std::string_view::npos) continue;
+    const std::string_view rest = path.substr(at + folder.size());
+    return rest.substr(0, rest.find_first_of("/."));
+  }
+  return {};
+}
+
+// "libpython3.11.so.1.0" → "python", "libfoo.so.2" → "libfoo", "train.bin" as it is.
+std::string_view plain_name(std::string_view path) noexcept {
+  std::string_view name = base_name(path);
+  if (name.starts_with("python") || name.starts_with("libpython")) return "python";
+  return name.find(".so") == std::string_view::npos ? name : name.substr(0, name.find('.'));
+}
+
+void write_native(InHook hook, JsonWriter& json, const View& view, std::uint64_t frame,
+                  ExportedName names) noexcept {
+  Module module{};
+  const std::uint32_t id = session::module_of(frame);
+  const bool known = id != 0 && view.read(TableId::modules, id, module);
+  char name[256];
+  char build_id[65];
+  json.key("kind").string("native");
+  json.key("function")
+      .string_or_null(known ? exported_name(hook, names, module, frame, name) : std::string_view{});
+  json.key("file").null();
+  json.key("line").null();
+  json.key("module").string_or_null(known ? view.string(module.path) : std::string_view{});
+  json.key("build_id").string_or_null(known ? build_id_text(module, build_id) : std::string_view{});
+  json.key("offset").number(session::offset_of(frame));
+  json.key("inlined").boolean(false);
+  json.key("guessed").boolean(session::is_guessed(frame));
+}
+
+void write_python(JsonWriter& json, const View& view, std::uint64_t frame) noexcept {
+  Code code{};
+  view.read(TableId::codes, session::code_of(frame), code);
+  const std::uint32_t line = line_of(view, code, session::instruction_of(frame));
+  json.key("kind").string("python");
+  json.key("function").string_or_null(view.string(code.name));
+  json.key("file").string_or_null(view.string(code.file));
+  json.key("line");
+  line != 0 ? json.number(line) : json.null();
+  for (const std::string_view key : {"module", "build_id", "offset"}) json.key(key).null();
+  json.key("inlined").boolean(false);
+  json.key("guessed").boolean(false);
+}
+
+void write_frame(InHook hook, JsonWriter& json, const View& view, std::uint64_t frame,
+                 ExportedName names) noexcept {
+  const FrameKind kind = session::kind_of(frame);
+  if (kind != FrameKind::native && kind != FrameKind::python) return;
+  json.begin_object(true);
+  kind == FrameKind::python ? write_python(json, view, frame)
+                            : write_native(hook, json, view, frame, names);
+  json.end_object();
+}
+
+}  // namespace
+
+std::uint32_t line_of(const View& view, const Code& code, std::uint32_t instruction) noexcept {
+  return stack::python_line(view.header().python.version_hex, code.first_line,
+                            view.string(code.line_table), instruction);
+}
+
+std::string_view label_of(const View& view, std::uint32_t node) noexcept {
+  std::string_view label;
+  view.walk(node, [&](std::uint64_t frame) noexcept {
+    if (label.empty() && session::kind_of(frame) == FrameKind::special &&
+        session::special_of(frame) == SpecialFrame::context)
+      label = view.string(session::argument_of(frame));
+  });
+  return label;
+}
+
+bool is_plumbing(std::string_view module_path) noexcept {
+  const std::string_view name = base_name(module_path);
+  for (const std::string_view prefix : kPlumbing)
+    if (name.starts_with(prefix)) return true;
+  return false;
+}
+
+std::string_view asker_of(const View& view, std::uint32_t node, std::span<char> buffer) noexcept {
+  std::string_view found;
+  view.walk(node, [&](std::uint64_t frame) {
+    Module module{};
+    if (!found.empty() || session::kind_of(frame) != FrameKind::native) return;
+    const std::uint32_t id = session::module_of(frame);
+    if (id == 0 || !view.read(TableId::modules, id, module)) return;
+    const std::string_view path = view.string(module.path);
+    if (path.empty() || is_plumbing(path)) return;
+    const std::string_view package = package_of(path);
+    found = package.empty() ? plain_name(path) : package;
+  });
+  if (found.empty()) found = plain_name(view.string(view.header().executable));
+  if (found.empty()) return "the program";
+  return Text{buffer.data(), buffer.size()}.add(found).view();
+}
+
+std::string_view build_id_text(const Module& module, std::span<char> buffer) noexcept {
+  Text text{buffer.data(), buffer.size()};
+  const std::uint32_t bytes = module.build_id_bytes < sizeof module.build_id
+                                  ? module.build_id_bytes
+                                  : std::uint32_t{sizeof module.build_id};
+  for (std::uint32_t i = 0; i < bytes; ++i) {
+    text.add("0123456789abcdef"[module.build_id[i] >> 4]);
+    text.add("0123456789abcdef"[module.build_id[i] & 15]);
+  }
+  return text.view();
+}
+
+std::string_view exported_name(InHook hook, ExportedName names, const Module& module,
+                               std::uint64_t frame, std::span<char> buffer) noexcept {
+  if (names == nullptr) return {};
+  // A return address belongs to the call before it.
+  const std::uint64_t pc =
+      module.base + session::offset_of(frame) - (session::is_exact(frame) ? 0 : 1);
+  if (!names(hook, module.start, pc, buffer.data(), buffer.size())) return {};
+  return std::string_view{buffer.data()};
+}
+
+void write_stack(InHook hook, JsonWriter& json, const View& view, std::uint32_t node,
+                 ExportedName names) noexcept {
+  json.begin_array();
+  view.walk(node, [&](std::uint64_t frame) { write_frame(hook, json, view, frame, names); });
+  json.end_array();
+}
+
+void write_frames(InHook hook, JsonWriter& json, const View& view,
+                  std::span<const std::uint64_t> frames, ExportedName names) noexcept {
+  json.begin_array();
+  for (const std::uint64_t frame : frames) write_frame(hook, json, view, frame, names);
+  json.end_array();
+}
+
+}  // namespace oomrec::bundle

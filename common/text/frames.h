@@ -1,0 +1,52 @@
+// What a stack means to a person: who asked, and each frame by name.
+//
+// Reads only the session; names of native functions come from the caller, who alone knows whether
+// the process' memory can be read. Allocates nothing; for hooks and for the emergency writer.
+#pragma once
+
+#include <span>
+#include <string_view>
+
+#include "common/session/view.h"
+#include "common/system/hook_scope.h"
+#include "common/text/json_writer.h"
+
+namespace oomrec::bundle {
+
+// Writes the NUL-terminated name of the exported function that holds the instruction at `pc`, whose
+// module is mapped at `start`; false: none. Null where the process cannot be read.
+using ExportedName = bool (*)(InHook, std::uint64_t start, std::uint64_t pc, char* name,
+                              std::size_t capacity) noexcept;
+
+// The package, library or program whose code asked: "numpy", "python", "libfoo", "train".
+// Allocators and the C and C++ libraries are passed over. Written to `buffer`, or a literal.
+std::string_view asker_of(const session::View&, std::uint32_t node,
+                          std::span<char> buffer) noexcept;
+
+// The innermost label that the stack was made under; empty: none.
+std::string_view label_of(const session::View&, std::uint32_t node) noexcept;
+
+// Allocators, the C and C++ libraries, the loader, drivers of GPUs and ourselves: code that asks
+// for others.
+bool is_plumbing(std::string_view module_path) noexcept;
+
+// The line of a Python frame; 0 when it cannot be told.
+std::uint32_t line_of(const session::View&, const session::Code&,
+                      std::uint32_t instruction) noexcept;
+
+// Writes the stack of `node` as an array of FRAME objects, innermost first (docs/json.md).
+void write_stack(InHook, JsonWriter&, const session::View&, std::uint32_t node,
+                 ExportedName) noexcept;
+
+// The same for frame words; those that are neither native nor Python are left out.
+void write_frames(InHook, JsonWriter&, const session::View&, std::span<const std::uint64_t> frames,
+                  ExportedName) noexcept;
+
+// "8f3a…": the build-id in hexadecimal, empty when there is none. `buffer` holds 65 bytes.
+std::string_view build_id_text(const session::Module&, std::span<char> buffer) noexcept;
+
+// The exported name at a native frame, empty when there is none.
+std::string_view exported_name(InHook, ExportedName, const session::Module&, std::uint64_t frame,
+                               std::span<char> buffer) noexcept;
+
+}  // namespace oomrec::bundle

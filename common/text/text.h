@@ -1,0 +1,55 @@
+// Text in the units people read: sizes in KiB, MiB and GiB, times in UTC, errors in words.
+//
+// What does not fit into the buffer is cut off, never an error. Uses no locale, no printf.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+#include "common/session/vocabulary.h"
+#include "common/system/text.h"
+
+namespace oomrec::bundle {
+
+class Text : public system::Text {
+ public:
+  using system::Text::Text;
+
+  Text& add(std::string_view text) noexcept { return *this << text, *this; }
+  Text& add(char c) noexcept { return *this << c, *this; }
+  Text& number(std::uint64_t value, unsigned width = 0) noexcept {  // padded with zeros to `width`
+    return padded(value, width), *this;
+  }
+  Text& count(std::uint64_t value) noexcept;  // "1,234,567"
+  Text& signed_number(std::int64_t value) noexcept {
+    return system::Text::signed_number(value), *this;
+  }
+  Text& hexadecimal(std::uint64_t value) noexcept { return add("0x").hex(value), *this; }
+  Text& size(std::uint64_t bytes) noexcept;            // "412.0 MiB"
+  Text& utc(std::uint64_t realtime_ns) noexcept;       // "2026-11-21T10:15:30Z"
+  Text& utc_name(std::uint64_t realtime_ns) noexcept;  // "20261121_101530"
+};
+
+struct UtcTime {
+  unsigned year, month, day, hour, minute, second;
+};
+UtcTime utc_time(std::uint64_t realtime_ns) noexcept;
+
+// "ENOMEM"; "" for a number that has no name here.
+std::string_view error_name(int error) noexcept;
+// The same of a request of that space, which a GPU's driver answers with a code of its own, and
+// PyTorch with an exception: "CUDA_ERROR_OUT_OF_MEMORY", "torch.OutOfMemoryError".
+std::string_view error_name(Space, int error) noexcept;
+// "No space left on device", for the few a directory can have; else the name.
+std::string_view error_words(int error) noexcept;
+
+// "SIGSEGV"; "" for a signal that no crash is.
+std::string_view signal_name(std::uint32_t signal) noexcept;
+
+constexpr std::string_view base_name(std::string_view path) noexcept {
+  const auto slash = path.rfind('/');
+  return slash == std::string_view::npos ? path : path.substr(slash + 1);
+}
+
+}  // namespace oomrec::bundle

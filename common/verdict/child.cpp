@@ -1,0 +1,93 @@
+// A process that ended because it had lost a worker to lack of memory: the worker's story, as far
+// as the parent's bundle has it. All of it is in the worker's own bundle.
+#include <cstring>
+
+#include "common/text/text.h"
+#include "common/verdict/parts.h"
+
+namespace oomrec::bundle {
+namespace {
+
+using session::ChildDeath;
+using session::View;
+
+constexpr struct {
+  VerdictCode code;
+  std::string_view phrase;  // "its worker 815 …"
+} kFatal[] = {
+    {VerdictCode::cgroup_oom_kill, "was killed by the kernel: their memory cgroup was full"},
+    {VerdictCode::system_oom_kill, "was killed by the kernel: the machine had no memory left"},
+    {VerdictCode::killed_near_limit, "was killed near a limit of memory"},
+    {VerdictCode::terminated_under_pressure, "was terminated for lack of memory"},
+    {VerdictCode::shared_memory_full, "found shared memory full"},
+    {VerdictCode::null_dereference, "was refused memory and used the NULL it was given"},
+    {VerdictCode::uncaught_bad_alloc, "was refused memory and did not catch the std::bad_alloc"},
+    {VerdictCode::crash_after_refusal, "was refused memory and crashed"},
+};
+
+template <std::size_t N>
+std::string_view text_in(const char (&field)[N]) noexcept {
+  return {field, strnlen(field, N)};
+}
+
+void add_holding(Text& text, const ChildDeath& child) noexcept {
+  text.add(" held ").size(child.held_bytes);
+  if (const std::string_view where = text_in(child.where); !where.empty())
+    text.add(", ").size(child.largest_bytes).add(" of it from ").add(where);
+}
+
+// From the wait for the worker to the end of its parent; 0: not known.
+std::uint64_t time_between(const View& view, const ChildDeath& child,
+                           const session::Death& death) noexcept {
+  const session::Header& header = view.header();
+  std::uint64_t waited_ns = 0;
+  for (const session::EndedChild& ended : header.ended)
+    if (ended.pid == child.pid) waited_ns = ended.time_ns.load(std::memory_order_relaxed);
+  const bool seen = (death.flags & session::kDeathWaited) != 0;
+  const std::uint64_t end_ns =
+      seen ? header.start_monotonic_ns + (death.realtime_ns - header.start_realtime_ns)
+           : header.last_tick_ns.load(std::memory_order_relaxed);
+  return waited_ns != 0 && end_ns > waited_ns ? end_ns - waited_ns : 0;
+}
+
+}  // namespace
+
+std::string_view fatal_to_parent(VerdictCode code) noexcept {
+  for (const auto& row : kFatal)
+    if (row.code == code) return row.phrase;
+  return {};
+}
+
+void explain_child(Verdict& verdict, const View& view, const ChildDeath& child,
+                   const session::Death& death, std::string_view outcome) noexcept {
+  verdict.code = VerdictCode::child_killed;
+  const std::string_view program = base_name(view.string(view.header().executable));
+  Text summary{verdict.summary};
+  summary.add(program.empty() ? "the process" : program);
+  add_end(summary, view, death, outcome);
+  summary.add(" after its worker ").signed_number(child.pid).add(' ');
+  summary.add(fatal_to_parent(static_cast<VerdictCode>(child.verdict)));
+  summary.add("; it");
+  add_holding(summary, child);
+
+  add_line(verdict, [&](Text& line) {
+    line.add("worker ").signed_number(child.pid).add(": ").add(text_in(child.summary));
+  });
+  add_line(verdict, [&](Text& line) {
+    line.add("the worker");
+    add_holding(line, child);
+  });
+  add_line(verdict, [&](Text& line) {
+    line.add("its parent waited for it and was told: ");
+    add_signal(line, child.wait_status & 0x7f);  // as WTERMSIG
+    if (const std::uint64_t ns = time_between(view, child, death); ns != 0) {
+      line.add(", ");
+      add_time(line, ns);
+      line.add(" before its own end");
+    }
+  });
+  if (const std::string_view bundle = text_in(child.bundle); !bundle.empty())
+    add_line(verdict, [&](Text& line) { line.add("the worker's own bundle: ").add(bundle); });
+}
+
+}  // namespace oomrec::bundle

@@ -1,0 +1,100 @@
+#include "common/verdict/death_facts.h"
+
+#include <algorithm>
+
+#include "common/verdict/parts.h"
+
+namespace oomrec::bundle {
+namespace {
+
+using session::kUnlimited;
+
+constexpr int kSigBus = 7;
+constexpr int kSigKill = 9;
+
+std::uint64_t live_in(const session::View& view, Space space) noexcept {
+  const std::int64_t live = view.totals(space).live_bytes;
+  return live > 0 ? static_cast<std::uint64_t>(live) : 0;
+}
+
+// "signal 9": 9; else 0.
+int signal_in(std::string_view outcome) noexcept {
+  constexpr std::string_view kSignal = "signal ";
+  return outcome.starts_with(kSignal)
+             ? static_cast<int>(system::number_in(outcome.substr(kSignal.size())))
+             : 0;
+}
+
+}  // namespace
+
+Usage::Usage(const session::View& view) noexcept {
+  const session::Header& header = view.header();
+  for (std::size_t i = 0; i < kSpaceCount; ++i)
+    if (is_on_host(static_cast<Space>(i))) held = add(held, live_in(view, static_cast<Space>(i)));
+  const std::uint64_t live = add(live_in(view, Space::heap), live_in(view, Space::map));
+  soft = {live, header.soft_limit_bytes.load()};
+  const session::Health& health = header.health;
+  if (health.time_ns.load() == 0) return;
+  const std::uint64_t rss = health.rss_bytes;
+  unresident = rss != 0 && live > rss ? live - rss : 0;
+  cgroup = {health.cgroup_used_bytes, health.cgroup_limit_bytes};
+  cgroup_soon = {add(cgroup.used, unresident), cgroup.limit};
+  const std::uint64_t available = health.available_bytes;
+  if (available == 0 || available > header.ram_bytes) return;
+  machine = {header.ram_bytes - available, header.ram_bytes};
+  // What is not resident yet may go to swap.
+  machine_soon = {add(machine.used, unresident), add(machine.limit, header.swap_bytes)};
+}
+
+DeathFacts::DeathFacts(const session::View& view, const session::Death& found,
+                       std::string_view outcome) noexcept
+    : header(view.header()), death(found), usage(view) {
+  if (has(session::kDeathWaited)) {
+    signal = death.wait_status & 0x7f;  // as WTERMSIG
+    exited = signal == 0;
+  } else if (const auto crash = header.crash.signal.load(); crash != 0) {
+    signal = static_cast<int>(crash);
+  } else {
+    signal = signal_in(outcome);
+    exited = outcome == name_of(OutcomeKind::recovered) ||
+             outcome.starts_with(name_of(OutcomeKind::exited));
+  }
+  pressure_some = std::max(header.health.pressure_some.load(), death.pressure_some);
+  pressure_full = std::max(header.health.pressure_full.load(), death.pressure_full);
+}
+
+Killer DeathFacts::killer() const noexcept {
+  if (exited || (signal != 0 && signal != kSigKill)) return Killer::none;
+  const auto line = static_cast<session::KernelLine>(death.kernel_line_kind);
+  if (line == session::KernelLine::cgroup) return Killer::cgroup;
+  if (line == session::KernelLine::system) return Killer::system;
+  const bool others = has(session::kDeathOthers);
+  const bool just_this = has(session::kDeathAtOnce) && !others;
+  const bool it_alone = signal == kSigKill && (just_this || (has(session::kDeathAlone) && !others));
+  if (cgroup_rose() && it_alone) {
+    // The machine's lack of memory is counted in the victim's cgroup as well.
+    const bool for_machine =
+        usage.cgroup.limit == kUnlimited || (usage.machine.near() && !usage.cgroup_soon.near());
+    return for_machine ? Killer::system : Killer::cgroup;
+  }
+  // Machines have many cgroups: their common counter convicts only where memory ran out.
+  const bool by_machine = !has(session::kDeathCgroupCounted) && system_rose() && just_this;
+  return by_machine && signal == kSigKill && usage.machine.near() ? Killer::system : Killer::none;
+}
+
+bool DeathFacts::shared_memory_full() const noexcept {
+  constexpr int kBadAddress = 2;  // BUS_ADRERR
+  const session::SharedMemory& shared = header.shared;
+  const bool recorded = header.crash.signal.load() != 0;
+  const bool seen = has(session::kDeathWaited) || recorded;
+  const bool sent = death.sender_pid != 0 || (recorded && header.crash.code != kBadAddress);
+  return signal == kSigBus && seen && !sent && shared.time_ns.load() != 0 &&
+         (shared.too_small() || has(session::kDeathSharedFull));
+}
+
+bool DeathFacts::kernel_ruled_out() const noexcept {
+  if (has(session::kDeathLogRead)) return true;
+  return !cgroup_rose() && (has(session::kDeathCgroupCounted) || usage.far());
+}
+
+}  // namespace oomrec::bundle

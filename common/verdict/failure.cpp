@@ -1,0 +1,291 @@
+// A refused request: the first that explains it wins. A limit on bytes in force that live + request
+// exceeds, then a request larger than there is, then a limit that counts tasks, mappings or
+// promised memory, then a lack that no limit explains. Of a refused thread, process or library the
+// code says which it was, whatever refused it.
+#include <cerrno>
+#include <span>
+
+#include "common/text/device_text.h"
+#include "common/text/frames.h"
+#include "common/text/text.h"
+#include "common/verdict/parts.h"
+
+namespace oomrec::bundle {
+namespace {
+
+using session::Failure;
+using session::kUnlimited;
+
+constexpr std::uint64_t kAddressSpaceBytes = std::uint64_t{1} << 47;
+constexpr std::uint64_t kPageBytes = 4096;
+
+// An allocator that is asked for a small block and has none left asks the system for a piece of its
+// own size; a limit that leaves less than that is what refused the block.
+constexpr std::uint64_t kAllocatorPieceBytes = std::uint64_t{1} << 20;
+
+// What the kernel had to find for this request.
+std::uint64_t mapped_bytes(const Failure& failure) noexcept {
+  if (static_cast<Space>(failure.space) == Space::heap && failure.bytes < kAllocatorPieceBytes)
+    return kAllocatorPieceBytes;
+  const std::uint64_t rounded = add(failure.bytes, kPageBytes - 1);
+  return rounded == kUnlimited ? rounded : rounded / kPageBytes * kPageBytes;
+}
+
+// One ceiling as it stood at the refusal.
+struct Ceiling {
+  LimitKind kind;
+  std::string_view name;
+  std::string_view measure;  // what `used` counts
+  std::uint64_t limit;       // 0: not known or none
+  std::uint64_t used;
+  std::uint64_t request;
+  bool hit;
+  std::uint64_t for_recorder = 0;  // what --limit-as added for the recorder's own memory
+
+  bool in_force() const noexcept { return limit != 0 && limit != kUnlimited; }
+  void add_figure(Text& text, std::uint64_t figure) const noexcept {
+    counts_things(kind) ? text.count(figure) : text.size(figure);
+  }
+};
+
+// A ceiling that counts: `used` 0 says that it is not known.
+Ceiling counted(LimitKind kind, std::string_view name, std::string_view measure,
+                std::uint64_t limit, std::uint64_t used, std::uint64_t request) noexcept {
+  if (used == 0) limit = kUnlimited;
+  const bool hit = limit != kUnlimited && add(used, request) > limit;
+  return {kind, name, measure, limit, used, request, hit};
+}
+
+bool exceeded(std::uint64_t limit, std::uint64_t used, std::uint64_t request) noexcept {
+  return limit != 0 && limit != kUnlimited && add(used, request) > limit;
+}
+
+void add_evidence(Verdict& verdict, const Ceiling& ceiling) noexcept {
+  add_line(verdict, [&](Text& line) {
+    line.add(ceiling.measure).add(' ');
+    ceiling.add_figure(line, ceiling.used);
+    line.add(" + request ");
+    ceiling.add_figure(line, ceiling.request);
+    line.add(ceiling.hit ? " > " : " <= ").add(ceiling.name).add(' ');
+    ceiling.add_figure(line, ceiling.limit);
+  });
+}
+
+// Of RLIMIT_AS, where it still is what --limit-as made it.
+std::uint64_t for_recorder(const session::View& view, std::uint64_t rlimit_as_bytes) noexcept {
+  const session::Header& header = view.header();
+  const bool by_us =
+      header.limit_as_bytes == rlimit_as_bytes && header.limit_as_own_bytes < header.limit_as_bytes;
+  return by_us ? header.limit_as_own_bytes : 0;
+}
+
+void explain_size(Text& summary, const Failure& failure) noexcept {
+  const std::uint64_t memory = add(failure.ram_bytes, failure.swap_bytes);
+  if (failure.bytes >= kAddressSpaceBytes) {
+    summary.add("no address space is that large");
+  } else {
+    summary.add("RAM and swap together are ").size(memory);
+  }
+}
+
+void explain_failure(Text& summary, const Failure& failure) noexcept {
+  const std::string_view error = error_name(failure.error);
+  summary.add(failure.error == EAGAIN ? "no limit that can be seen from here explains it ("
+                                      : "the system had none left for it (");
+  summary.add(error.empty() ? "unknown error" : error);
+  if (failure.rss_bytes != 0) summary.add(", resident ").size(failure.rss_bytes);
+  summary.add(')');
+}
+
+bool is_too_large(const Failure& failure) noexcept {
+  return failure.bytes >= kAddressSpaceBytes ||
+         (failure.ram_bytes != 0 && failure.bytes > add(failure.ram_bytes, failure.swap_bytes));
+}
+
+bool is_task(const Failure& failure) noexcept {
+  const Api api = static_cast<Api>(failure.api);
+  return api == Api::pthread_create || api == Api::fork || api == Api::posix_spawn;
+}
+
+// What was refused, where that says more than what refused it; else `otherwise`.
+VerdictCode code_of(const Failure& failure, VerdictCode otherwise) noexcept {
+  switch (static_cast<Api>(failure.api)) {
+    case Api::pthread_create:
+      return VerdictCode::thread_creation_failed;
+    case Api::fork:
+    case Api::posix_spawn:
+      return VerdictCode::fork_failed;
+    case Api::dlopen:
+      return VerdictCode::mapping_failed;
+    default:
+      return otherwise;
+  }
+}
+
+// The code of a lack that no limit on bytes explains.
+VerdictCode code_without_ceiling(const Failure& failure) noexcept {
+  return static_cast<Space>(failure.space) == Space::map ? VerdictCode::mapping_failed
+                                                         : VerdictCode::allocation_failed;
+}
+
+VerdictCode code_of_ceiling(const Failure& failure, LimitKind kind) noexcept {
+  switch (kind) {
+    case LimitKind::soft:
+      return VerdictCode::soft_limit;
+    case LimitKind::rlimit_data:
+      return VerdictCode::data_limit;
+    case LimitKind::rlimit_as:
+      return VerdictCode::address_space_limit;
+    default:
+      return code_without_ceiling(failure);
+  }
+}
+
+void explain_ceiling(Verdict& verdict, Text& summary, const Failure& failure,
+                     const Ceiling& hit) noexcept {
+  verdict.code = code_of(failure, code_of_ceiling(failure, hit.kind));
+  verdict.limit = hit.kind;
+  verdict.limit_bytes = hit.limit;
+  verdict.limit_used_bytes = hit.used;
+  // Whoever holds the rest is not to blame.
+  const bool alone = !counts_things(hit.kind) && failure.bytes > hit.limit;
+  summary.add(alone ? "that is more than " : "").add(hit.name).add(" of ");
+  hit.add_figure(summary, hit.limit - hit.for_recorder);
+  if (hit.for_recorder != 0) summary.add(" plus ").size(hit.for_recorder).add(" for the recorder");
+  summary.add(alone ? " (" : hit.hit ? " is reached (" : " is the only one that explains it (");
+  summary.add(hit.measure).add(' ');
+  hit.add_figure(summary, hit.used);
+  summary.add(')');
+}
+
+// The first of the ceilings that is hit; all that are in force are evidence.
+const Ceiling* first_hit(Verdict& verdict, std::span<const Ceiling> ceilings) noexcept {
+  const Ceiling* hit = nullptr;
+  for (const Ceiling& ceiling : ceilings) {
+    if (ceiling.in_force() || ceiling.hit) add_evidence(verdict, ceiling);
+    if (hit == nullptr && ceiling.hit) hit = &ceiling;
+  }
+  return hit;
+}
+
+// EAGAIN: a limit of tasks. RLIMIT_NPROC counts all tasks of the user, and only those of this
+// process are known: it is what is left when no other limit is reached.
+void explain_tasks(Verdict& verdict, Text& summary, const Failure& failure) noexcept {
+  const session::CountedLimits& at = failure.counted;
+  const Ceiling ceilings[] = {
+      counted(LimitKind::pids, "the cgroup's limit of tasks (pids.max)", "tasks",
+              at.cgroup_tasks_limit, at.cgroup_tasks, 1),
+      counted(LimitKind::threads_max, "the machine's limit of tasks (kernel.threads-max)",
+              "the machine's tasks", at.threads_max, at.machine_tasks, 1),
+      counted(LimitKind::rlimit_nproc, "the user's limit of tasks (RLIMIT_NPROC)",
+              "tasks of this process alone", at.own_tasks_limit, at.own_tasks, 1),
+      counted(LimitKind::pid_max, "the machine's numbers for tasks (kernel.pid_max less 300)",
+              "the machine's tasks", at.pid_max, at.machine_tasks, 1),
+  };
+  const Ceiling* hit = first_hit(verdict, ceilings);
+  if (hit == nullptr && ceilings[2].in_force()) hit = &ceilings[2];
+  if (hit != nullptr) return explain_ceiling(verdict, summary, failure, *hit);
+  verdict.code = code_of(failure, code_without_ceiling(failure));
+  explain_failure(summary, failure);
+}
+
+// ENOMEM, and no limit on bytes is reached.
+void explain_lack(Verdict& verdict, Text& summary, const Failure& failure,
+                  const Ceiling& address_space) noexcept {
+  const session::CountedLimits& at = failure.counted;
+  const Ceiling ceilings[] = {
+      counted(LimitKind::commit, "the machine's CommitLimit (vm.overcommit_memory 2)",
+              "Committed_AS", at.commit_limit_bytes, at.committed_bytes, mapped_bytes(failure)),
+      counted(LimitKind::max_map_count, "the limit of mappings (vm.max_map_count)", "mappings",
+              at.max_mappings, at.mappings, 1),
+  };
+  const Ceiling* hit = first_hit(verdict, ceilings);
+  // How large a library is that did not fit, only the loader knows.
+  const bool size_unknown = static_cast<Api>(failure.api) == Api::dlopen;
+  if (hit == nullptr && size_unknown && address_space.in_force()) hit = &address_space;
+  if (hit != nullptr) return explain_ceiling(verdict, summary, failure, *hit);
+  verdict.code = code_of(failure, code_without_ceiling(failure));
+  explain_failure(summary, failure);
+}
+
+}  // namespace
+
+void begin_refusal(Text& summary, const session::View& view, const Failure& failure) noexcept {
+  char name[80];
+  summary.add(asker_of(view, failure.node, name));
+  const std::string_view api = name_of(static_cast<Api>(failure.api));
+  if (failure.bytes == 0) {
+    summary.add(" called ").add(api);
+  } else if (failure.bytes == kUnlimited) {
+    summary.add(" asked ").add(api).add(" for more than a number can say");
+  } else {
+    summary.add(" asked ").add(api).add(" for ").size(failure.bytes);
+  }
+  session::Device device;
+  if (read_device(view, failure.device.device, device)) {
+    summary.add(" on ");
+    add_device(summary, device);
+  }
+  summary.add(" and was refused: ");
+}
+
+void add_background(Verdict& verdict, const Failure& failure) noexcept {
+  if (failure.ram_bytes != 0) {
+    add_line(verdict, [&](Text& text) {
+      text.add("resident ").size(failure.rss_bytes).add(" of ").size(failure.ram_bytes);
+      text.add(" RAM; swap ").size(failure.swap_bytes);
+    });
+  }
+  if (failure.cgroup_limit_bytes != 0 && failure.cgroup_limit_bytes != kUnlimited) {
+    add_line(verdict, [&](Text& text) {
+      text.add("cgroup working set ").size(failure.cgroup_used_bytes);
+      text.add(" of ").size(failure.cgroup_limit_bytes);
+    });
+  }
+}
+
+void explain_injection(Verdict& verdict, Text& summary, const session::View& view,
+                       const Failure& failure) noexcept {
+  const std::string_view rule = view.string(failure.rule);
+  verdict.code = VerdictCode::injected;
+  summary.add("--fail asked for that");
+  add_line(verdict, [&](Text& line) {
+    line.add("the rule ").add(rule).add(" of --fail (OOMREC_FAIL) refused it; there was no lack");
+  });
+}
+
+void explain_refusal(Verdict& verdict, const session::View& view, const Failure& failure) noexcept {
+  if (is_device_space(static_cast<Space>(failure.space)))
+    return explain_device_refusal(verdict, view, failure);
+  const std::uint64_t mapped = mapped_bytes(failure);
+  const bool refused_by_us = (failure.flags & session::kFailureRefused) != 0;
+  const Ceiling ceilings[] = {
+      {LimitKind::soft, "the soft limit", "live", failure.soft_limit_bytes, failure.live_bytes,
+       failure.bytes,
+       refused_by_us || exceeded(failure.soft_limit_bytes, failure.live_bytes, failure.bytes)},
+      {LimitKind::rlimit_data, "the data limit (RLIMIT_DATA)", "data", failure.rlimit_data_bytes,
+       failure.data_bytes, mapped, exceeded(failure.rlimit_data_bytes, failure.data_bytes, mapped)},
+      {LimitKind::rlimit_as, "the address space limit (RLIMIT_AS)", "in use",
+       failure.rlimit_as_bytes, failure.vm_bytes, mapped,
+       exceeded(failure.rlimit_as_bytes, failure.vm_bytes, mapped),
+       for_recorder(view, failure.rlimit_as_bytes)},
+  };
+
+  Text summary{verdict.summary};
+  begin_refusal(summary, view, failure);
+  if ((failure.flags & session::kFailureInjected) != 0) {
+    explain_injection(verdict, summary, view, failure);
+  } else if (failure.error == EAGAIN && is_task(failure)) {
+    explain_tasks(verdict, summary, failure);
+  } else if (const Ceiling* const hit = first_hit(verdict, ceilings)) {
+    explain_ceiling(verdict, summary, failure, *hit);
+  } else if (is_too_large(failure)) {
+    verdict.code = code_of(failure, VerdictCode::request_too_large);
+    explain_size(summary, failure);
+  } else {
+    explain_lack(verdict, summary, failure, ceilings[2]);
+  }
+  add_background(verdict, failure);
+}
+
+}  // namespace oomrec::bundle

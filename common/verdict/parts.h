@@ -1,0 +1,70 @@
+// The parts of the verdict: one file for each kind of evidence, and what they share. Private to
+// this folder.
+#pragma once
+
+#include "common/text/text.h"
+#include "common/verdict/verdict.h"
+
+namespace oomrec::bundle {
+
+struct DeathFacts;
+
+// verdict_refusal.cpp
+void explain_refusal(Verdict&, const session::View&, const session::Failure&) noexcept;
+
+// "numpy asked malloc for 412.0 MiB and was refused: "
+void begin_refusal(Text& summary, const session::View&, const session::Failure&) noexcept;
+// A rule of --fail.
+void explain_injection(Verdict&, Text& summary, const session::View&,
+                       const session::Failure&) noexcept;
+// What is known of the host besides the limits.
+void add_background(Verdict&, const session::Failure&) noexcept;
+
+// verdict_device.cpp: of a GPU's request.
+void explain_device_refusal(Verdict&, const session::View&, const session::Failure&) noexcept;
+
+// verdict_near.cpp
+void explain_near_limit(Verdict&, const session::View&, const session::Health&) noexcept;
+void explain_pressure(Verdict&, const session::View&, const session::Health&) noexcept;
+
+// verdict_death.cpp. `outcome` as in metadata.json.
+void explain_death(Verdict&, const session::View&, const session::Death&,
+                   std::string_view outcome) noexcept;
+bool killed_by_kernel(const session::View&, const session::Death&,
+                      std::string_view outcome) noexcept;
+
+// "SIGTERM"
+void add_signal(Text&, int number) noexcept;
+// " was killed by SIGTERM", " ended with exit status 1"
+void add_end(Text&, const session::View&, const session::Death&, std::string_view outcome) noexcept;
+
+// verdict_shared_memory.cpp
+bool died_for_shared_memory(const session::View&, const session::Death&,
+                            std::string_view outcome) noexcept;
+// "/dev/shm has 64.0 MiB, of which 3.2 MiB were free when it needed 20.0 MiB for …"
+void add_shared_memory(Text&, const DeathFacts&) noexcept;
+void add_room(Verdict&, const DeathFacts&) noexcept;
+
+// verdict_child.cpp
+void explain_child(Verdict&, const session::View&, const session::ChildDeath&,
+                   const session::Death&, std::string_view outcome) noexcept;
+
+// verdict_crash.cpp: the crash in the session's header.
+void explain_crash(Verdict&, const session::View&) noexcept;
+// "0.2 ms", "11.0 s"
+void add_time(Text&, std::uint64_t ns) noexcept;
+
+// A sum that stays at kUnlimited.
+inline std::uint64_t add(std::uint64_t a, std::uint64_t b) noexcept {
+  return a + b < a ? session::kUnlimited : a + b;
+}
+
+// One more line of evidence, while there is room: fill(Text&).
+template <class Fill>
+void add_line(Verdict& verdict, Fill&& fill) noexcept {
+  if (verdict.evidence_count == kMaxEvidence) return;
+  Text text{verdict.evidence[verdict.evidence_count++]};
+  fill(text);
+}
+
+}  // namespace oomrec::bundle

@@ -1,0 +1,54 @@
+// A SIGBUS for want of shared memory: a mapping of a file in memory (tmpfs) for which its file
+// system had too little room when it was made, or has none when the process dies.
+#include <cstring>
+
+#include "common/text/text.h"
+#include "common/verdict/death_facts.h"
+#include "common/verdict/parts.h"
+
+namespace oomrec::bundle {
+namespace {
+
+std::string_view path_of(const session::SharedMemory& shared) noexcept {
+  return {shared.path, strnlen(shared.path, sizeof shared.path)};
+}
+
+std::string_view directory_of(std::string_view path) noexcept {
+  const std::string_view directory = path.substr(0, path.rfind('/'));
+  return path.empty() || directory.empty() ? "a file system in memory" : directory;
+}
+
+}  // namespace
+
+void add_shared_memory(Text& text, const DeathFacts& facts) noexcept {
+  const session::SharedMemory& shared = facts.header.shared;
+  const std::string_view path = path_of(shared);
+  text.add(directory_of(path)).add(" has ").size(shared.total_bytes);
+  if (!shared.too_small()) {
+    text.add(" and is full");
+    return;
+  }
+  text.add(", of which ").size(shared.free_bytes).add(" were free when it needed ");
+  text.size(shared.needed_bytes).add(" for ");
+  text.add(path.empty() ? "a shared mapping" : base_name(path));
+}
+
+void add_room(Verdict& verdict, const DeathFacts& facts) noexcept {
+  const session::SharedMemory& shared = facts.header.shared;
+  add_line(verdict, [&](Text& line) {
+    line.add("shared mapping of ").add(path_of(shared)).add(": ").size(shared.needed_bytes);
+    line.add(" were still to be found, ").size(shared.free_bytes).add(" of ");
+    line.size(shared.total_bytes).add(" were free");
+  });
+  if (!facts.has(session::kDeathSharedFull)) return;
+  add_line(verdict, [&](Text& line) {
+    line.add(directory_of(path_of(shared))).add(" was full after its end, too");
+  });
+}
+
+bool died_for_shared_memory(const session::View& view, const session::Death& death,
+                            std::string_view outcome) noexcept {
+  return DeathFacts{view, death, outcome}.shared_memory_full();
+}
+
+}  // namespace oomrec::bundle

@@ -1,0 +1,99 @@
+#include "common/verdict/verdict.h"
+
+#include <cstring>
+
+#include "common/limits/health.h"
+#include "common/text/text.h"
+#include "common/verdict/parts.h"
+
+namespace oomrec::bundle {
+namespace {
+
+void explain_trigger(Verdict& verdict, Trigger trigger, std::string_view reason) noexcept {
+  Text summary{verdict.summary};
+  if (trigger == Trigger::request) {
+    verdict.code = VerdictCode::requested;
+    summary.add("the program or its user asked for a bundle");
+    reason.empty() ? summary.add("; nothing was refused") : summary.add(": ").add(reason);
+  } else if (trigger == Trigger::exception) {
+    verdict.code = VerdictCode::exception;
+    summary.add("the program raised an exception for lack of memory; no request was refused");
+  } else if (trigger == Trigger::simulated) {
+    verdict.code = VerdictCode::simulated;
+    summary.add("nothing was refused");
+  } else {
+    summary.add("no refused request is on record");
+  }
+}
+
+// The refusal did not end the process; it is told as one more piece of evidence, in place of its
+// own that follows the first `marks` lines.
+void explain_kill(Verdict& verdict, const session::View& view, const session::Death& death,
+                  std::string_view outcome, unsigned marks) noexcept {
+  char refusal[sizeof verdict.summary];
+  std::memcpy(refusal, verdict.summary, sizeof refusal);
+  verdict.evidence_count = marks;
+  verdict.limit = LimitKind::none;
+  verdict.limit_bytes = verdict.limit_used_bytes = 0;
+  explain_death(verdict, view, death, outcome);
+  if (refusal[0] != '\0')
+    add_line(verdict, [&](Text& line) { line.add("before that, ").add(refusal); });
+}
+
+bool has_ended(std::string_view outcome) noexcept {
+  return !outcome.empty() && outcome != name_of(OutcomeKind::running);
+}
+
+// Of a simulated process, whose trigger does not say so.
+bool is_near_limit(const session::Health& health) noexcept {
+  constexpr unsigned kNearPercent = 90;
+  return limit::nearness_to_kill(health).percent() >= kNearPercent;
+}
+
+}  // namespace
+
+void explain(Verdict& verdict, const session::View& view, Trigger trigger, std::uint32_t index,
+             std::string_view reason, std::string_view outcome, const session::Death* found,
+             const session::Health* seen, const session::ChildDeath* worker) noexcept {
+  verdict.code = VerdictCode::unknown;
+  verdict.summary[0] = '\0';
+  verdict.evidence_count = 0;
+  verdict.limit = LimitKind::none;
+  session::Failure failure{};
+  const session::Death& death = found != nullptr ? *found : view.header().death;
+  const session::Health& health = seen != nullptr ? *seen : view.header().health;
+  const session::ChildDeath& child = worker != nullptr ? *worker : view.header().child;
+  const bool simulated = trigger == Trigger::simulated || view.header().simulated != 0;
+  const bool refused = trigger != Trigger::request && index != 0 &&
+                       view.read(session::TableId::failures, index, failure);
+  const session::Crash& crash = view.header().crash;
+  const bool no_room = died_for_shared_memory(view, death, outcome);
+  const bool explained_by_crash =
+      !no_room && crash.signal.load(std::memory_order_acquire) != 0 &&
+      (trigger == Trigger::crash || trigger == Trigger::killed ||
+       (refused && crash.failure == index && follows_refusal(view.header())));
+  if (simulated) add_line(verdict, [](Text& line) { line.add("simulated by `oomrec simulate`"); });
+  const unsigned marks = verdict.evidence_count;
+  if (refused && !explained_by_crash) explain_refusal(verdict, view, failure);
+  if ((trigger == Trigger::killed || simulated) && child.pid != 0) {
+    explain_child(verdict, view, child, death, outcome);
+  } else if (explained_by_crash) {
+    explain_crash(verdict, view);
+  } else if (trigger == Trigger::near_limit) {  // NOLINT(bugprone-branch-clone): the order counts
+    explain_near_limit(verdict, view, health);
+  } else if (trigger == Trigger::pressure) {
+    explain_pressure(verdict, view, health);
+  } else if (trigger != Trigger::request && (no_room || killed_by_kernel(view, death, outcome))) {
+    explain_kill(verdict, view, death, outcome, marks);
+  } else if (refused) {
+    return;
+  } else if (simulated && death.realtime_ns == 0 && is_near_limit(health)) {
+    explain_near_limit(verdict, view, health);
+  } else if (trigger == Trigger::killed || (simulated && has_ended(outcome))) {
+    explain_death(verdict, view, death, outcome);
+  } else {
+    explain_trigger(verdict, trigger, reason);
+  }
+}
+
+}  // namespace oomrec::bundle

@@ -1,0 +1,84 @@
+#include "recorder/helper/command.h"
+
+#include <fcntl.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <time.h>
+
+#include <cerrno>
+#include <cstring>
+#include <string_view>
+
+#include "common/calls/calls.h"
+#include "common/system/signal_action.h"
+#include "recorder/helper/clone.h"
+
+namespace oomrec::bundle {
+namespace {
+
+constexpr std::string_view kKept[] = {"PATH=", "HOME=", "USER=", "LANG=", "TMPDIR="};
+constexpr std::string_view kStandardPath =
+    "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+
+long address(const void* pointer) noexcept { return reinterpret_cast<long>(pointer); }
+
+// The child shares our memory and not our handlers: the program's must not run in it.
+void forget_handlers() noexcept {
+  const system::KernelAction by_default;
+  for (int signal = 1; signal <= 64; ++signal)
+    sys::call(SYS_rt_sigaction, signal, address(&by_default), 0,
+              static_cast<long>(system::kSignalMaskBytes));
+  const std::uint64_t none = 0;
+  sys::call(SYS_rt_sigprocmask, SIG_SETMASK, address(&none), 0, 8);
+}
+
+[[noreturn]] void become_shell(void* argument) noexcept {
+  auto& space = *static_cast<CommandSpace*>(argument);
+  forget_handlers();
+  // The helper has closed all but fd 2.
+  sys::call(SYS_openat, AT_FDCWD, address("/dev/null"), O_RDONLY);
+  sys::call(SYS_dup3, 2, 1, 0);
+  const char* const words[] = {"sh", "-c", space.text, nullptr};
+  sys::call(SYS_execve, address("/bin/sh"), address(words), address(space.environment));
+  for (;;) sys::call(SYS_exit, 127);
+}
+
+}  // namespace
+
+void keep_environment(const char* const* environment, CommandSpace& space) noexcept {
+  std::size_t used = 0, count = 0;
+  const auto keep = [&](std::string_view variable) {
+    if (used + variable.size() + 1 > sizeof space.variables) return;
+    std::memcpy(space.variables + used, variable.data(), variable.size());
+    space.variables[used + variable.size()] = '\0';
+    space.environment[count++] = space.variables + used;
+    used += variable.size() + 1;
+  };
+  bool has_path = false;
+  for (; environment != nullptr && *environment != nullptr; ++environment) {
+    const std::string_view variable{*environment};
+    for (const std::string_view kept : kKept) {
+      if (!variable.starts_with(kept) || count >= std::size(kKept)) continue;
+      keep(variable);
+      has_path = has_path || kept == kKept[0];
+    }
+  }
+  if (!has_path) keep(kStandardPath);
+  space.environment[count] = nullptr;
+}
+
+void run_command(CommandSpace& space, unsigned seconds) noexcept {
+  constexpr std::uint64_t kSecond = 1'000'000'000;
+  const std::uint64_t deadline = sys::monotonic_ns() + seconds * kSecond;
+  // We stand still until its exec.
+  const long child = clone_onto(space.stack + sizeof space.stack, CLONE_VM | CLONE_VFORK | SIGCHLD,
+                                nullptr, nullptr, become_shell, &space);
+  if (child < 0) return;
+  const timespec pause{0, 5'000'000};
+  while (sys::call(SYS_wait4, child, 0, WNOHANG) == 0 && sys::monotonic_ns() < deadline)
+    sys::call(SYS_nanosleep, address(&pause));
+}
+
+}  // namespace oomrec::bundle

@@ -1,0 +1,166 @@
+#include "recorder/helper/helper.h"
+
+#include <linux/futex.h>
+#ifdef __SANITIZE_ADDRESS__
+#include <sanitizer/asan_interface.h>
+#endif
+#include <sched.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <time.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <limits>
+
+#include "common/system/files.h"
+#include "common/system/syscalls.h"
+#include "recorder/helper/clone.h"
+
+namespace oomrec::bundle::helper {
+namespace {
+
+constexpr std::uint64_t kSecond = 1'000'000'000;
+constexpr std::uint64_t kSlice = kSecond / 100;
+
+constinit std::atomic<int> g_word{0};
+// Its pid, until it is reaped. The kernel stores it, before the helper runs: whoever finds that it
+// has ended finds its pid, too.
+constinit std::atomic<int> g_helper{0};
+constinit std::atomic<int> g_owner{0};  // the process that all this belongs to
+
+// Waits while `waits(word)` and until `deadline_ns`; false at the deadline. In slices, because the
+// kernel wakes one waiter only, which need not be the one that goes on; and not by a private futex,
+// because the kernel's wake is for shared ones.
+template <class Waits>
+bool wait_while(Waits&& waits, std::uint64_t deadline_ns) noexcept {
+  for (int word = g_word.load(std::memory_order_acquire); waits(word);
+       word = g_word.load(std::memory_order_acquire)) {
+    const std::uint64_t now = system::monotonic_ns();
+    if (now >= deadline_ns) return false;
+    const std::uint64_t left = std::min(deadline_ns - now, kSlice);
+    const timespec time{static_cast<time_t>(left / kSecond), static_cast<long>(left % kSecond)};
+    if (system::call(SYS_futex, &g_word, FUTEX_WAIT, word, &time) == -EPERM) return false;
+  }
+  return true;
+}
+
+// By whoever has the word: another thread's helper, begun meanwhile, is not the one that is waited
+// for.
+void reap() noexcept {
+  const int helper = g_helper.exchange(0, std::memory_order_acq_rel);
+  if (helper == 0) return;
+  while (system::call(SYS_wait4, helper, nullptr, __WCLONE, nullptr) == -EINTR) {
+  }
+}
+
+// After a fork the words speak of the parent's helper, which this process does not have. After a
+// vfork they may speak of the child's, which shares this memory: it is waited for, until
+// `deadline_ns`. False: it goes on.
+bool take_over(std::uint64_t deadline_ns) noexcept {
+  const int self = process_id();
+  const int before = g_owner.load(std::memory_order_acquire);
+  if (before == self) return true;
+  const bool of_parent = before == static_cast<int>(system::call(SYS_getppid));
+  const auto works = [](int word) noexcept {
+    const int helper = g_helper.load(std::memory_order_relaxed);
+    return word != 0 && helper != 0 && system::call(SYS_kill, helper, 0) == 0;
+  };
+  if (!of_parent && !wait_while(works, deadline_ns)) return false;
+  g_owner.store(self, std::memory_order_release);
+  g_helper.store(0, std::memory_order_relaxed);
+  g_word.store(0, std::memory_order_release);
+  return true;
+}
+
+// The program's stack may be a small signal stack.
+void run_on_stack(void* top, void (*work)(void*) noexcept, void* argument) noexcept {
+  asm volatile(
+      "mov %%rsp, %%rbx\n\t"
+      "mov %[top], %%rsp\n\t"
+      "call *%[work]\n\t"
+      "mov %%rbx, %%rsp"
+      : "+D"(argument)
+      : [top] "r"(top), [work] "r"(work)
+      : "rbx", "rax", "rcx", "rdx", "rsi", "r8", "r9", "r10", "r11", "xmm0", "xmm1", "xmm2", "xmm3",
+        "xmm4", "xmm5", "xmm6", "xmm7", "xmm8", "xmm9", "xmm10", "xmm11", "xmm12", "xmm13", "xmm14",
+        "xmm15", "memory", "cc");
+}
+
+// A helper that was killed leaves its frames behind: to AddressSanitizer they are still in use.
+void clear([[maybe_unused]] Stack& stack) noexcept {
+#ifdef __SANITIZE_ADDRESS__
+  __asan_unpoison_memory_region(stack.bytes, sizeof stack.bytes);
+#endif
+}
+
+}  // namespace
+
+int process_id() noexcept { return static_cast<int>(system::call(SYS_getpid)); }
+
+void prepare() noexcept { g_owner.store(process_id(), std::memory_order_relaxed); }
+
+bool claim(std::uint64_t deadline_ns) noexcept {
+  if (system::is_sandboxed() || !take_over(deadline_ns)) return false;
+  for (int idle = 0; !g_word.compare_exchange_strong(idle, kClaimed, std::memory_order_acq_rel);
+       idle = 0) {
+    if (!wait_while([](int word) noexcept { return word != 0; }, deadline_ns)) return false;
+  }
+  reap();
+  return true;
+}
+
+void release() noexcept {
+  g_word.store(0, std::memory_order_release);
+  system::call(SYS_futex, &g_word, FUTEX_WAKE, std::numeric_limits<int>::max());
+}
+
+long start(Stack& stack, void (*work)(void*) noexcept, void* argument, bool& in_place,
+           bool may_be_in_place) noexcept {
+  const std::uint64_t all = ~std::uint64_t{0};
+  std::uint64_t before = 0;
+  system::call(SYS_rt_sigprocmask, SIG_SETMASK, &all, &before, sizeof all);
+  in_place = false;
+  clear(stack);
+  void* const top = stack.bytes + sizeof stack.bytes;
+  const long helper = clone_onto(
+      top,
+      CLONE_VM | CLONE_UNTRACED | CLONE_PARENT_SETTID | CLONE_CHILD_SETTID | CLONE_CHILD_CLEARTID,
+      &g_helper, &g_word, work, argument);
+  if (helper < 0) {
+    in_place = true;
+    if (may_be_in_place) run_on_stack(top, work, argument);
+    release();
+  }
+  system::call(SYS_rt_sigprocmask, SIG_SETMASK, &before, nullptr, sizeof before);
+  return helper;
+}
+
+void tell_data_done() noexcept {
+  g_word.store(kDataDone, std::memory_order_release);
+  system::call(SYS_futex, &g_word, FUTEX_WAKE, 1);
+}
+
+bool is_at_work(long pid, bool to_the_end) noexcept {
+  const int word = g_word.load(std::memory_order_acquire);
+  return word != 0 && (to_the_end || word != kDataDone) &&
+         g_helper.load(std::memory_order_acquire) == pid;
+}
+
+bool wait_for(long pid, bool to_the_end, std::uint64_t deadline_ns) noexcept {
+  return wait_while([=](int) noexcept { return is_at_work(pid, to_the_end); }, deadline_ns);
+}
+
+bool finish(std::uint64_t deadline_ns) noexcept {
+  if (g_word.load(std::memory_order_acquire) == 0 && g_helper.load(std::memory_order_relaxed) == 0)
+    return true;
+  if (!claim(deadline_ns)) return false;
+  release();
+  return true;
+}
+
+void give_up(long pid) noexcept {
+  if (g_helper.load(std::memory_order_acquire) == pid) system::call(SYS_kill, pid, SIGKILL);
+}
+
+}  // namespace oomrec::bundle::helper

@@ -1,0 +1,276 @@
+#include "recorder/helper/report.h"
+
+#include <algorithm>
+
+#include "common/bundle/files.h"
+#include "common/bundle/largest.h"
+#include "common/text/device_text.h"
+#include "common/text/own_code.h"
+#include "recorder/helper/demangle.h"
+
+namespace oomrec::bundle {
+namespace {
+
+using session::FrameKind;
+using session::TableId;
+using session::View;
+
+// The frames of a stack that tell a reader most: 0 where there is none.
+struct Telling {
+  std::uint64_t own_python = 0;  // the innermost line of the program's own
+  std::uint64_t python = 0;      // the innermost of all
+  std::uint64_t native = 0;      // the innermost outside of allocators and the C library
+  std::uint32_t node = 0;        // the stack they are of
+};
+
+Telling telling_frames(const View& view, std::uint32_t node) noexcept {
+  Telling found;
+  found.node = node;
+  view.walk(node, [&](std::uint64_t frame) {
+    session::Code code{};
+    session::Module module{};
+    if (session::kind_of(frame) == FrameKind::python) {
+      if (found.python == 0) found.python = frame;
+      if (found.own_python == 0 && view.read(TableId::codes, session::code_of(frame), code) &&
+          is_programs_own(view.string(code.file)))
+        found.own_python = frame;
+    } else if (session::kind_of(frame) == FrameKind::native && found.native == 0 &&
+               view.read(TableId::modules, session::module_of(frame), module) &&
+               !is_plumbing(view.string(module.path))) {
+      found.native = frame;
+    }
+  });
+  return found;
+}
+
+bool same_line(const View& view, std::uint64_t a, std::uint64_t b) noexcept {
+  if (a == b) return true;
+  session::Code code{};
+  return a != 0 && b != 0 && session::code_of(a) == session::code_of(b) &&
+         view.read(TableId::codes, session::code_of(a), code) &&
+         line_of(view, code, session::instruction_of(a)) ==
+             line_of(view, code, session::instruction_of(b));
+}
+
+// What one Python line holds in one space, by the code of one module; without Python code, what one
+// holder does.
+struct LineFigures {
+  Telling telling;  // of the largest holder
+  std::uint64_t bytes;
+  std::uint64_t blocks;
+  std::uint8_t space;
+  bool estimated;
+};
+
+// A line's blocks have several holders where the interpreter came to it by different functions of
+// its own: `oomrec show` takes them for one, and so does the report, for the largest.
+constexpr std::size_t kCandidates = 32;
+struct LargestLine {
+  LargestHolder holders[kCandidates];
+  LineFigures lines[kCandidates];
+};
+static_assert(sizeof(LargestLine) <= sizeof Workspace::sort);
+
+// Which holders are compared: those of the host, or of the devices, there as PyTorch divides it up
+// if it does; whatever the program asked a bundle for itself, both. What PyTorch holds lies inside
+// of what the driver gave, and is never compared with that.
+struct Compared {
+  bool host, devices, torch;
+  std::uint32_t on_device;  // what lies on this one; 0: on any
+
+  Compared(const View& view, const Cause& cause, const Verdict& verdict) noexcept {
+    const Subject about = subject_of(view, cause, verdict);
+    session::Device device;
+    const bool asked = cause.trigger == Trigger::request || cause.trigger == Trigger::exception;
+    const bool divided =
+        read_device(view, about.device, device) && device.torch_reserved_bytes != 0;
+    host = asked || is_on_host(about.space);
+    torch = !host && divided;
+    devices = asked || (!host && !divided);
+    on_device = devices && !asked ? about.device : 0;
+  }
+  bool operator()(Space space) const noexcept {
+    if (is_on_host(space)) return host;
+    return space == Space::torch ? torch : devices && !is_address_space(space);
+  }
+};
+
+// A holder may have blocks on several devices: what the candidates hold on this one. Cost: a pass
+// over the blocks of devices.
+void keep_on_device(const View& view, std::uint32_t device, std::span<LargestHolder> holders,
+                    std::span<std::uint64_t> blocks) noexcept {
+  for (LargestHolder& candidate : holders) candidate.live_bytes = 0;
+  session::DeviceBlock block{};
+  const std::uint64_t count = view.count(session::TableId::device_blocks);
+  for (std::uint64_t i = 1; i < count; ++i) {
+    if (!view.read(session::TableId::device_blocks, i, block) || block.key == 0 ||
+        block.device != device || (block.flags & session::kDeviceDormant) != 0)
+      continue;
+    const auto known = std::find_if(holders.begin(), holders.end(), [&](const auto& candidate) {
+      return candidate.holder == block.holder;
+    });
+    if (known == holders.end()) continue;
+    known->live_bytes += block.bytes;
+    ++blocks[static_cast<std::size_t>(known - holders.begin())];
+  }
+}
+
+// Null: nothing is held. Cost: a pass over `holders`, and a walk of each candidate's stack.
+const LineFigures* largest_line(const View& view, LargestLine& memory,
+                                const Compared& wanted) noexcept {
+  const std::size_t found = find_largest(view, memory.holders, wanted);
+  std::uint64_t blocks[kCandidates] = {};
+  if (wanted.on_device != 0)
+    keep_on_device(view, wanted.on_device, {memory.holders, found}, blocks);
+  const LineFigures* largest = nullptr;
+  std::size_t count = 0;
+  session::Holder holder{};
+  for (std::size_t i = 0; i < found; ++i) {
+    if (memory.holders[i].live_bytes == 0 || !view.holder(memory.holders[i].holder, holder))
+      continue;
+    const std::uint64_t live_count = holder.live_count.load(std::memory_order_relaxed);
+    const LineFigures figures{telling_frames(view, holder.node), memory.holders[i].live_bytes,
+                              wanted.on_device != 0 ? blocks[i] : live_count, holder.space,
+                              (holder.flags & session::kHolderEstimated) != 0};
+    LineFigures* const end = memory.lines + count;
+    LineFigures* const line = std::find_if(memory.lines, end, [&](const LineFigures& known) {
+      return known.telling.python != 0 && known.space == figures.space &&
+             session::module_of(known.telling.native) ==
+                 session::module_of(figures.telling.native) &&
+             same_line(view, known.telling.python, figures.telling.python) &&
+             same_line(view, known.telling.own_python, figures.telling.own_python);
+    });
+    if (line == end) {
+      *line = figures;
+      ++count;
+    } else {
+      line->bytes += figures.bytes;
+      line->blocks += figures.blocks;
+      line->estimated = line->estimated || figures.estimated;
+    }
+    if (largest == nullptr || line->bytes > largest->bytes) largest = line;
+  }
+  return largest;
+}
+
+// The innermost function of a module on a stack that it exports and that is its own: what is not
+// exported has no name in the process, and containers are compiled into whoever uses them. Without
+// such a one, the innermost exported at all; empty where there is none. Each look-up may be a pass
+// over the module's symbols.
+std::string_view own_function(InHook hook, const View& view, const Telling& found,
+                              const session::Module& module, ExportedName names,
+                              std::span<char> buffer) noexcept {
+  constexpr unsigned kMostLookUps = 16;
+  unsigned look_ups = 0;
+  std::uint64_t innermost = 0;
+  std::string_view own;
+  view.walk(found.node, [&](std::uint64_t frame) {
+    const bool in_module = session::kind_of(frame) == FrameKind::native &&
+                           session::module_of(frame) == session::module_of(found.native);
+    if (!in_module || !own.empty() || ++look_ups > kMostLookUps) return;
+    const std::string_view name = exported_name(hook, names, module, frame, buffer);
+    if (name.empty()) return;
+    if (!is_standard_library(name)) own = name;
+    if (innermost == 0) innermost = frame;
+  });
+  return own.empty() && innermost != 0 ? exported_name(hook, names, module, innermost, buffer)
+                                       : own;
+}
+
+// ", train.py:31 make_batch", or ", make_noise in libsound.so", or " from libsound.so".
+void add_place(InHook hook, Text& text, const View& view, const Telling& found, ExportedName names,
+               std::span<char> buffer) noexcept {
+  const std::uint64_t python = found.own_python != 0 ? found.own_python : found.python;
+  session::Code code{};
+  session::Module module{};
+  if (python != 0 && view.read(TableId::codes, session::code_of(python), code)) {
+    text.add(", ").add(base_name(view.string(code.file))).add(':');
+    text.number(line_of(view, code, session::instruction_of(python)));
+    text.add(' ').add(view.string(code.name));
+  } else if (found.native != 0 &&
+             view.read(TableId::modules, session::module_of(found.native), module)) {
+    const std::string_view name = own_function(hook, view, found, module, names, buffer);
+    char readable[256];
+    if (name.empty()) {
+      text.add(" from ");
+    } else {
+      text.add(", ").add(demangled(name, readable)).add(" in ");
+    }
+    text.add(base_name(view.string(module.path)));
+  }
+}
+
+// How the device was that refused, where the sentence does not say it.
+void add_device_line(Text& text, const View& view, const Cause& cause) noexcept {
+  session::Failure failure{};
+  session::Device device;
+  if (cause.failure == 0 || !view.read(TableId::failures, cause.failure, failure) ||
+      !read_device(view, failure.device.device, device))
+    return;
+  text.add("oomrec: ");
+  add_device(text, device);
+  text.add(": ");
+  add_state(text, failure.device);
+  text.add('\n');
+}
+
+}  // namespace
+
+void report_failure(InHook hook, Text& text, const View& view, const Cause& cause,
+                    const Verdict& verdict, Workspace& work) noexcept {
+  text.add("oomrec: ").add(verdict.summary).add('\n');
+  if (verdict.code != VerdictCode::device_out_of_memory) add_device_line(text, view, cause);
+
+  LargestLine& memory = *reinterpret_cast<LargestLine*>(work.sort);
+  const Compared compared{view, cause, verdict};
+  if (const LineFigures* const largest = largest_line(view, memory, compared)) {
+    text.add("oomrec: largest holder: ").add(largest->estimated ? "about " : "");
+    text.size(largest->bytes).add(" in ").count(largest->blocks);
+    text.add(largest->blocks == 1 ? " block" : " blocks");
+    add_place(hook, text, view, largest->telling, cause.exported_name, {work.line, 512});
+    text.add('\n');
+  }
+  const std::string_view note = view.string(view.header().heap_note);
+  if (!note.empty()) text.add("oomrec: ").add(note).add('\n');
+}
+
+namespace {
+
+// As a shell reads it: in quotes where it has to be.
+void add_shell_word(Text& text, std::string_view word) noexcept {
+  const auto is_safe = [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+           std::string_view{"_./@%+=:,-"}.find(c) != std::string_view::npos;
+  };
+  if (std::all_of(word.begin(), word.end(), is_safe)) {
+    text.add(word);
+    return;
+  }
+  text.add('\'');
+  for (const char c : word) c == '\'' ? text.add("'\\''") : text.add(c);
+  text.add('\'');
+}
+
+}  // namespace
+
+void report_bundle(Text& text, std::string_view path, std::string_view directory) noexcept {
+  if (!directory.empty() && path.starts_with(directory) && path.size() > directory.size() + 1 &&
+      path[directory.size()] == '/')
+    path.remove_prefix(directory.size() + 1);
+  text.add("oomrec: bundle ").add(path).add("   read it with: oomrec show");
+  // There `oomrec show` looks by itself.
+  if (!path.starts_with("oom_dumps/")) add_shell_word(text.add(' '), path);
+  text.add('\n');
+}
+
+void report_detour(Text& text, std::string_view wanted, int error,
+                   std::string_view instead) noexcept {
+  text.add("oomrec: ").add(wanted).add(": ").add(error_words(error)).add("; ");
+  if (instead.empty()) {
+    text.add("no bundle could be written\n");
+  } else {
+    text.add("the bundle went to ").add(instead).add(" instead\n");
+  }
+}
+
+}  // namespace oomrec::bundle

@@ -1,0 +1,27 @@
+// What the user reads at the failure: at most eight lines.
+//
+//   oomrec: numpy asked malloc for 412.0 MiB and was refused: the soft limit of 1.0 GiB is reached
+//   oomrec: largest holder: 640.0 MiB in 10 blocks, train.py:31 make_batch
+//   oomrec: bundle oom_dumps/oom_cpu_20261121_101530_001   read it with: oomrec show
+//
+// The line is the innermost of the program's own; else the innermost of all. A holder is all that
+// one line holds through one module, as far as it is among the 32 largest stacks.
+#pragma once
+
+#include "common/text/text.h"
+#include "recorder/helper/from_process.h"
+
+namespace oomrec::bundle {
+
+// The first lines: what happened and who holds most.
+void report_failure(InHook, Text&, const session::View&, const Cause&, const Verdict&,
+                    Workspace&) noexcept;
+
+// The line about the bundle at `path`; `directory` is the program's working directory, "" if
+// unknown.
+void report_bundle(Text&, std::string_view path, std::string_view directory) noexcept;
+
+// The line when `wanted` could not take the bundle: it went to `instead`, or nowhere when empty.
+void report_detour(Text&, std::string_view wanted, int error, std::string_view instead) noexcept;
+
+}  // namespace oomrec::bundle

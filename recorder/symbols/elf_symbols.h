@@ -1,0 +1,70 @@
+// The exported names of a loaded module, read from its own .dynsym in memory: name → address for
+// finding an interpreter, pc → name for the report and the bundle.
+//
+// No loader call, no lock, no allocation, no file. Every read is checked against the module's own
+// readable segments. With a `window` the reads go through process_vm_readv on our own process: a
+// module that another thread unmaps meanwhile costs the answer, never a fault. Without one the
+// caller knows that the module stays (its code is running, or it is part of the start-up set).
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+#include "common/system/hook_scope.h"
+
+namespace oomrec::stack {
+
+class ElfSymbols {
+ public:
+  // `start`: where the module's ELF header is mapped, as in session::Module. A window of 4 KiB is
+  // enough; a larger one saves system calls in libraries with 100,000 symbols.
+  ElfSymbols(InHook, std::uint64_t start, std::span<std::byte> window = {}) noexcept;
+
+  bool valid() const noexcept { return symbols_ != 0; }
+
+  // Address of the symbol that the module defines under `name`, 0 when it defines none. By the GNU
+  // hash table: a few reads.
+  std::uint64_t address_of(InHook, std::string_view name, std::uint64_t* bytes = nullptr) noexcept;
+
+  // Writes the NUL-terminated name of the exported function that holds `pc` (an address inside an
+  // instruction: for a return address pass pc - 1), cut to `capacity`. `offset`: pc − its start.
+  // Of several names for one address the plainest wins. False: none. Cost: one pass over .dynsym.
+  bool name_at(InHook, std::uint64_t pc, char* name, std::size_t capacity,
+               std::uint64_t& offset) noexcept;
+
+ private:
+  struct Segment {
+    std::uint64_t start, end;
+  };
+  static constexpr std::size_t kMaxSegments = 12;
+
+  bool read(std::uint64_t address, void* out, std::size_t bytes) noexcept;
+  template <class T>
+  bool read(std::uint64_t address, T& out) noexcept {
+    return read(address, &out, sizeof(T));
+  }
+  bool read_program_headers(std::uint64_t start) noexcept;
+  bool read_dynamic_section(std::uint64_t address, std::uint64_t bytes) noexcept;
+  std::uint32_t symbol_count() noexcept;
+  bool name_equals(std::uint32_t name_offset, std::string_view name) noexcept;
+  std::size_t copy_name(std::uint32_t name_offset, char* out, std::size_t capacity) noexcept;
+
+  std::span<std::byte> window_;
+  std::uint64_t window_start_ = 0;
+  std::size_t window_bytes_ = 0;
+  Segment segments_[kMaxSegments];
+  std::size_t segment_count_ = 0;
+  std::uint64_t bias_ = 0;
+  std::uint64_t symbols_ = 0;
+  std::uint64_t strings_ = 0;
+  std::uint64_t string_bytes_ = 0;
+  std::uint64_t gnu_hash_ = 0;
+  std::uint64_t sysv_hash_ = 0;
+};
+
+// Copies `bytes` bytes at `address` of our own process; false instead of a fault. One system call.
+bool read_own_memory(InHook, std::uint64_t address, void* out, std::size_t bytes) noexcept;
+
+}  // namespace oomrec::stack
