@@ -1,5 +1,6 @@
 // `oomrec completion SHELL`: what a shell needs to complete the words after `oomrec`.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 

@@ -1,6 +1,7 @@
 // `oomrec diagnose`: looks at memory for a few seconds, says whether it is at risk, and leaves the
 // evidence in a directory. The one command where exit code 2 is no bad input.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <exception>
 

@@ -1,5 +1,6 @@
 // `oomrec export`: a recording in the formats of other tools.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 

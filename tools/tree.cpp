@@ -1,5 +1,6 @@
 // `oomrec tree`: who holds the memory, by caller.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <unistd.h>
 
 #include "tools/analysis/call_tree.h"

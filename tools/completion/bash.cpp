@@ -1,5 +1,6 @@
 // bash: one function, which goes through the words before the cursor.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "tools/completion/scripts.h"
 #include "tools/text.h"

@@ -1,5 +1,6 @@
 // fish: a line for each word.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "tools/completion/scripts.h"
 #include "tools/text.h"

@@ -1,5 +1,6 @@
 // zsh: what _arguments needs to know of each command.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "tools/completion/scripts.h"
 #include "tools/text.h"

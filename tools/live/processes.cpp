@@ -1,6 +1,7 @@
 #include "tools/live/processes.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <sys/stat.h>
 #include <unistd.h>
 

@@ -1,6 +1,7 @@
 #include "tools/print/notes.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "tools/text.h"
 

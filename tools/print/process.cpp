@@ -1,6 +1,7 @@
 #include "tools/print/process.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cstring>

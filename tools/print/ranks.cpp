@@ -1,6 +1,7 @@
 #include "tools/print/ranks.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 

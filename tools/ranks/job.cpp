@@ -1,6 +1,7 @@
 #include "tools/ranks/job.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cstring>

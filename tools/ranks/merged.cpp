@@ -1,6 +1,7 @@
 #include "tools/ranks/merged.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <sys/stat.h>
 
 #include <algorithm>

@@ -1,6 +1,7 @@
 // A list to choose from, or a page to read: a title, lines, and one that is chosen.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 

@@ -1,6 +1,7 @@
 // A line of text that is typed, and what is searched for with it.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 

@@ -1,6 +1,7 @@
 #include "tools/symbolize/debug_files.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <unistd.h>
 
 #include <filesystem>
