@@ -10,8 +10,8 @@
 #include "common/system/syscalls.h"
 #include "common/system/text.h"
 #include "recorder/process.h"
+#include "recorder/python/attach.h"
 #include "recorder/session/writer.h"
-#include "recorder/stack/python.h"
 
 namespace oomrec::shim {
 namespace {

@@ -4,12 +4,13 @@
 #include <algorithm>
 
 #include "common/session/view.h"
+#include "recorder/python/attach.h"
+#include "recorder/python/chain.h"
+#include "recorder/python/walk.h"
 #include "recorder/session/writer.h"
-#include "recorder/stack/chain.h"
 #include "recorder/stack/intern.h"
 #include "recorder/stack/merge.h"
 #include "recorder/stack/odd_frames.h"
-#include "recorder/stack/python.h"
 #include "recorder/stack/rules.h"
 #include "recorder/stack/self_check.h"
 

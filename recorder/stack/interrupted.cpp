@@ -4,6 +4,7 @@
 // and every word is read through the kernel, which answers where a load would fault once more.
 #include <algorithm>
 
+#include "recorder/python/walk.h"
 #include "recorder/stack/capture.h"
 #include "recorder/stack/memory_map.h"
 #include "recorder/stack/merge.h"

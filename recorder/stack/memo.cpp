@@ -3,7 +3,8 @@
 #include <atomic>
 #include <iterator>
 
-#include "recorder/stack/chain.h"
+#include "recorder/python/chain.h"
+#include "recorder/python/walk.h"
 #include "recorder/stack/self_check.h"
 
 namespace oomrec::stack {

@@ -19,7 +19,7 @@
 #include <algorithm>
 
 #include "common/session/view.h"
-#include "recorder/stack/python.h"
+#include "recorder/python/interpreter.h"
 
 namespace oomrec::stack {
 namespace {

@@ -13,9 +13,9 @@
 #include "common/system/memory.h"
 #include "common/system/spin_lock.h"
 #include "common/system/syscalls.h"
+#include "recorder/python/attach.h"
 #include "recorder/session/writer.h"
 #include "recorder/stack/memory_map.h"
-#include "recorder/stack/python.h"
 
 namespace oomrec::stack {
 namespace {

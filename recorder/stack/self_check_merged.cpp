@@ -4,6 +4,7 @@
 
 #include "common/session/view.h"
 #include "common/system/spin_lock.h"
+#include "recorder/python/walk.h"
 #include "recorder/session/writer.h"
 #include "recorder/stack/capture.h"
 #include "recorder/stack/merge.h"

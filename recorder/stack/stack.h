@@ -10,8 +10,8 @@
 
 #include "common/session/layout.h"
 #include "common/system/hook_scope.h"
-#include "recorder/stack/chain.h"
-#include "recorder/stack/python_memo.h"
+#include "recorder/python/chain.h"
+#include "recorder/python/memo.h"
 
 namespace oomrec::stack {
 
@@ -193,14 +193,5 @@ struct ModuleRef {
   std::uint64_t base;
 };
 ModuleRef module_at(InHook, std::uint64_t pc) noexcept;
-
-// python.cpp: this thread's Python frames; none where there is no interpreter, none attached, or it
-// is going down. `in_handler`: a signal may have interrupted the interpreter at any instruction (a
-// native frame is exact, or the native walk was cut).
-PythonStack python_stack(InHook, PythonMemo&, bool in_handler = false) noexcept;
-
-// What is remembered holds no longer: another thread, other numbers in the session. Returns an
-// empty stack.
-PythonStack forget_python(PythonMemo&) noexcept;
 
 }  // namespace oomrec::stack

@@ -11,8 +11,11 @@
 
 #include "common/session/python_lines.h"
 #include "common/session/view.h"
+#include "recorder/python/attach.h"
+#include "recorder/python/interpreter.h"
+#include "recorder/python/walk.h"
 #include "recorder/session/writer.h"
-#include "recorder/stack/python.h"
+#include "recorder/stack/stack.h"
 #include "recorder/symbols/elf_symbols.h"
 
 #define PROBE extern "C" __attribute__((visibility("default")))

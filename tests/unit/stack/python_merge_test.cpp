@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "common/session/view.h"
+#include "recorder/python/interpreter.h"
 #include "recorder/stack/merge.h"
-#include "recorder/stack/python.h"
 
 using namespace oomrec;
 using namespace oomrec::stack;

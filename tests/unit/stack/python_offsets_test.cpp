@@ -1,4 +1,4 @@
-#include "recorder/stack/python_offsets.h"
+#include "recorder/python/offsets.h"
 
 #include <doctest/doctest.h>
 

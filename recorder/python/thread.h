@@ -7,7 +7,8 @@
 
 #include <pthread.h>
 
-#include "recorder/stack/python.h"
+#include "common/system/hook_scope.h"
+#include "recorder/python/interpreter.h"
 
 namespace oomrec::stack {
 

@@ -1,4 +1,4 @@
-#include "recorder/stack/content_table.h"
+#include "recorder/python/content_table.h"
 
 #include "common/system/memory.h"
 

@@ -1,4 +1,4 @@
-#include "recorder/stack/python_layouts.h"
+#include "recorder/python/layouts.h"
 
 #include <cstring>
 

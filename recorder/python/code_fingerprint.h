@@ -1,4 +1,5 @@
-// The print of a code object: what is compared before anything known by its address is believed.
+// The fingerprint of a code object: what is compared before anything known by its address is
+// believed.
 //
 // From 3.12 on the version alone would do within one interpreter, which counts its code objects;
 // the pointers tell those of several apart. Up to 3.11 nothing in a code object is unique; there
@@ -12,7 +13,7 @@
 #include <cstdint>
 #include <string_view>
 
-#include "recorder/stack/python.h"
+#include "recorder/python/interpreter.h"
 
 namespace oomrec::stack {
 
@@ -31,8 +32,8 @@ inline std::uint64_t mix(std::uint64_t a, std::uint64_t b) noexcept {
 }
 
 // Of a table that is no longer than 7 bytes, or none.
-[[gnu::noinline]] inline std::uint64_t short_table_print(std::string_view table,
-                                                         std::uint64_t first_line) noexcept {
+[[gnu::noinline]] inline std::uint64_t short_table_fingerprint(std::string_view table,
+                                                               std::uint64_t first_line) noexcept {
   std::uint64_t bytes = 0;
   std::copy(table.begin(), table.end(), reinterpret_cast<char*>(&bytes));
   return mix(table.size() << 32 ^ first_line, bytes);
@@ -40,30 +41,29 @@ inline std::uint64_t mix(std::uint64_t a, std::uint64_t b) noexcept {
 
 // Different in any case for tables that differ in one of these: first line and size, the first 8
 // bytes, the last 8.
-[[gnu::always_inline]] inline std::uint64_t line_table_print(const PythonOffsets& at,
-                                                             std::uint64_t object,
-                                                             std::uint64_t first_line) noexcept {
+[[gnu::always_inline]] inline std::uint64_t line_table_fingerprint(
+    const PythonOffsets& at, std::uint64_t object, std::uint64_t first_line) noexcept {
   const std::string_view table = bytes_object(at, object);
-  if (table.size() < 8) return short_table_print(table, first_line);
+  if (table.size() < 8) return short_table_fingerprint(table, first_line);
   const auto first = reinterpret_cast<std::uint64_t>(table.data());
   const std::uint64_t start = load<std::uint64_t>(first) ^ (table.size() << 32 ^ first_line);
   return std::rotl(start * 0x9e3779b97f4a7c15u, 32) ^ load<std::uint64_t>(first + table.size() - 8);
 }
 
 // `at`: a constant where the caller knows the version.
-[[gnu::always_inline]] inline CodePrint code_print(const PythonOffsets& at,
-                                                   std::uint64_t code) noexcept {
-  CodePrint print;
-  print.file = load<std::uint64_t>(code + at.code_file);
-  print.name = load<std::uint64_t>(code + at.code_name);
-  print.line_table = load<std::uint64_t>(code + at.code_line_table);
-  print.version =
+[[gnu::always_inline]] inline CodeFingerprint code_fingerprint(const PythonOffsets& at,
+                                                               std::uint64_t code) noexcept {
+  CodeFingerprint fingerprint;
+  fingerprint.file = load<std::uint64_t>(code + at.code_file);
+  fingerprint.name = load<std::uint64_t>(code + at.code_name);
+  fingerprint.line_table = load<std::uint64_t>(code + at.code_line_table);
+  fingerprint.version =
       at.code_version == PythonOffsets::kAbsent ? 0 : load<std::uint32_t>(code + at.code_version);
-  if (print.version == 0) {  // none, or the counter has reached its end
-    print.version =
-        line_table_print(at, print.line_table, load<std::uint32_t>(code + at.code_first_line));
+  if (fingerprint.version == 0) {  // none, or the counter has reached its end
+    fingerprint.version = line_table_fingerprint(at, fingerprint.line_table,
+                                                 load<std::uint32_t>(code + at.code_first_line));
   }
-  return print;
+  return fingerprint;
 }
 
 }  // namespace oomrec::stack

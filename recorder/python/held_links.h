@@ -2,11 +2,12 @@
 //
 // A link is what it was when it is at its address, which the chain as it is now leads to; when the
 // frame's cells hold what they held, all that a walk reads of it; when its code object has the same
-// print; and, where the C frames of eval calls are a chain of their own (3.10, 3.11), when its C
-// frame is the same. What was made of it and of those further out is then what it would be again.
+// fingerprint; and, where the C frames of eval calls are a chain of their own (3.10, 3.11), when
+// its C frame is the same. What was made of it and of those further out is then what it would be
+// again.
 #pragma once
 
-#include "recorder/stack/python_thread.h"
+#include "recorder/python/thread.h"
 
 namespace oomrec::stack {
 

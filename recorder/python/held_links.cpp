@@ -1,7 +1,7 @@
-#include "recorder/stack/python_held.h"
+#include "recorder/python/held_links.h"
 
-#include "recorder/stack/python_code.h"
-#include "recorder/stack/python_layouts.h"
+#include "recorder/python/code_fingerprint.h"
+#include "recorder/python/layouts.h"
 
 namespace oomrec::stack {
 namespace {
@@ -52,7 +52,7 @@ std::uint32_t first_changed(const PythonMemo& memo, std::uint32_t index, const T
                                     (cells.instruction ^ link->instruction) |
                                     (cells.role ^ link->role);
     if (different != 0 || !call_holds) break;
-    if (link->has_code && !(code_print(at, code_of(link->code)) == link->print)) break;
+    if (link->has_code && !(code_fingerprint(at, code_of(link->code)) == link->fingerprint)) break;
     if (link == outermost) return kAllHold;
     if (have_cframe_markers(at) && leaves_call(at, cells)) {
       call = outer_cframe(at, call);

@@ -9,14 +9,14 @@
 namespace oomrec::stack {
 
 // What distinguishes a code object from another one that had its address before (python_code.h).
-struct CodePrint {
+struct CodeFingerprint {
   std::uint64_t file;
   std::uint64_t name;
   std::uint64_t line_table;
   std::uint64_t version;  // co_version; where there is none, made of the first line and the table
 
   // Without a branch for each.
-  bool operator==(const CodePrint& other) const noexcept {
+  bool operator==(const CodeFingerprint& other) const noexcept {
     return ((file ^ other.file) | (name ^ other.name) | (line_table ^ other.line_table) |
             (version ^ other.version)) == 0;
   }
@@ -28,9 +28,9 @@ struct alignas(64) PythonLink {
   std::uint64_t address;
   std::uint64_t code;         // as the frame has it: in some versions with tag bits
   std::uint64_t instruction;  // index or address
-  CodePrint print;
+  CodeFingerprint fingerprint;
   std::uint32_t role;  // owner or entry flag, where the version has them
-  bool has_code;       // `code` is a code object, whose print must still be `print`
+  bool has_code;       // `code` is a code object, whose fingerprint must still be `fingerprint`
 };
 static_assert(sizeof(PythonLink) == 64);
 

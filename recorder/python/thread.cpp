@@ -1,4 +1,4 @@
-#include "recorder/stack/python_thread.h"
+#include "recorder/python/thread.h"
 
 #include "recorder/symbols/elf_symbols.h"
 

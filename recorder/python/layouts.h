@@ -1,7 +1,7 @@
 // The layouts of 3.8 to 3.12, which do not publish them.
 #pragma once
 
-#include "recorder/stack/python_offsets.h"
+#include "recorder/python/offsets.h"
 
 namespace oomrec::stack {
 

@@ -1,8 +1,4 @@
-// Finds the interpreter: which version, where its fields are, which of its functions to ask.
-//
-// An interpreter of the program's start set is found by weak references, which the dynamic linker
-// has resolved before our constructor runs. One that comes later, or in a scope of its own, is
-// found by name in its module's symbol table. Either way two self tests decide whether it is used.
+#include "recorder/python/attach.h"
 
 #include <dlfcn.h>
 
@@ -10,8 +6,9 @@
 #include <string_view>
 
 #include "common/system/syscalls.h"
+#include "recorder/python/codes.h"
+#include "recorder/python/held_links.h"
 #include "recorder/session/writer.h"
-#include "recorder/stack/python_held.h"
 #include "recorder/symbols/elf_symbols.h"
 
 // clang-format off

@@ -1,9 +1,4 @@
-// Gives code objects their numbers in the session.
-//
-// The address of a code object says little: programs that make code at run time reuse addresses all
-// the time. So two tables: a cache by address, whose slots carry a print of the object that is
-// compared on every look-up, and the truth, by a hash of the content (file, name, first line, line
-// table). The same function made a thousand times is one entry of the session.
+#include "recorder/python/codes.h"
 
 #include <algorithm>
 #include <array>
@@ -15,9 +10,9 @@
 #include "common/system/memory.h"
 #include "common/system/spin_lock.h"
 #include "common/system/syscalls.h"
+#include "recorder/python/code_fingerprint.h"
+#include "recorder/python/content_table.h"
 #include "recorder/session/writer.h"
-#include "recorder/stack/content_table.h"
-#include "recorder/stack/python_code.h"
 
 namespace oomrec::stack {
 namespace {
@@ -30,7 +25,7 @@ struct alignas(64) Slot {
   std::atomic<std::uint32_t> sequence;
   std::atomic<std::uint32_t> id;
   std::atomic<std::uint64_t> code;
-  std::atomic<std::uint64_t> words[sizeof(CodePrint) / 8];
+  std::atomic<std::uint64_t> words[sizeof(CodeFingerprint) / 8];
 };
 static_assert(sizeof(Slot) == 64);
 
@@ -139,16 +134,17 @@ StringId intern_text(InHook hook, std::string_view text) noexcept {
   return id;
 }
 
-std::uint32_t intern_content(InHook hook, std::uint64_t code, const CodePrint& print) noexcept {
+std::uint32_t intern_content(InHook hook, std::uint64_t code,
+                             const CodeFingerprint& fingerprint) noexcept {
   const system::SpinGuard guard(g_lock);
   if (!guard) return 0;
   const auto first_line = load<std::uint32_t>(code + g_interpreter.at.code_first_line);
-  const Text file(print.file, g_tables->text[0]);
-  const Text name(print.name, g_tables->text[1]);
+  const Text file(fingerprint.file, g_tables->text[0]);
+  const Text name(fingerprint.name, g_tables->text[1]);
   if (first_line == 0 && file.view() == "__init__" && name.view() == "__init__") {
     return kHiddenCode;  // 3.12's helper frame under __init__
   }
-  const std::string_view table = bytes_object(g_interpreter.at, print.line_table);
+  const std::string_view table = bytes_object(g_interpreter.at, fingerprint.line_table);
   const std::uint64_t hash = hash_of(table, hash_of(name.view(), hash_of(file.view(), first_line)));
   if (const std::uint32_t known = g_codes.id_of(hash)) return known;
   if (!g_codes.has_room(hook)) return 0;
@@ -210,15 +206,17 @@ void remember(std::uint64_t code, const std::uint64_t* words, std::uint32_t id) 
 
 }  // namespace
 
-std::uint32_t intern_code(InHook hook, std::uint64_t code, const CodePrint& print) noexcept {
-  const auto words = std::bit_cast<std::array<std::uint64_t, sizeof(CodePrint) / 8>>(print);
+std::uint32_t intern_code(InHook hook, std::uint64_t code,
+                          const CodeFingerprint& fingerprint) noexcept {
+  const auto words =
+      std::bit_cast<std::array<std::uint64_t, sizeof(CodeFingerprint) / 8>>(fingerprint);
   const std::uint32_t first = first_slot(code);
   for (std::uint32_t i = 0; i < kProbes; ++i) {
     const std::uint32_t id = cached(g_tables->slots[(first + i) % kSlots], code, words.data());
     if (id != 0) return id;
   }
   if (!is_code(code)) return 0;
-  const std::uint32_t id = intern_content(hook, code, print);
+  const std::uint32_t id = intern_content(hook, code, fingerprint);
   if (id != 0) remember(code, words.data(), id);
   return id;
 }

@@ -1,17 +1,13 @@
-// Walks the calling thread's Python frames.
-//
-// The chain of one's own thread is stable, with or without the GIL: only this thread pushes and
-// pops. Most of it is what it was at the thread's last event. So the walk goes outwards until it
-// comes to the address of a remembered link; where that one and *every* link further out are what
-// they were (python_held.h), that part is taken over as it stands. A frame's address alone says
-// nothing: its memory is reused with other callers.
+#include "recorder/python/walk.h"
 
 #include "common/session/python_lines.h"
 #include "common/session/view.h"
 #include "common/session/vocabulary.h"
-#include "recorder/stack/chain.h"
-#include "recorder/stack/python_code.h"
-#include "recorder/stack/python_held.h"
+#include "recorder/python/attach.h"
+#include "recorder/python/chain.h"
+#include "recorder/python/code_fingerprint.h"
+#include "recorder/python/codes.h"
+#include "recorder/python/held_links.h"
 
 namespace oomrec::stack {
 namespace {
@@ -107,12 +103,12 @@ class ChainWalk {
     const std::uint64_t code = code_of(link.code);
     if (code == 0) return session::python_frame(0, 0);
     link.has_code = true;
-    link.print = code_print(at_, code);
-    const bool same_code =
-        like != nullptr && like->has_code && like->code == link.code && like->print == link.print;
+    link.fingerprint = code_fingerprint(at_, code);
+    const bool same_code = like != nullptr && like->has_code && like->code == link.code &&
+                           like->fingerprint == link.fingerprint;
     std::uint32_t id = kHiddenCode;
     if (!same_code) {
-      id = intern_code(hook_, code, link.print);
+      id = intern_code(hook_, code, link.fingerprint);
     } else if (word != 0) {
       id = session::code_of(word);
     }

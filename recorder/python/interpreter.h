@@ -1,0 +1,54 @@
+// The Python interpreter in this process: where its fields and functions are.
+//
+// Its objects are only read. Three of its functions are called, each a few instructions without
+// lock or allocation.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <cstring>
+
+#include "recorder/python/memo.h"
+#include "recorder/python/offsets.h"
+
+namespace oomrec::stack {
+
+struct ThreadState;
+
+struct Interpreter {
+  std::atomic<bool> ready;  // release: what follows is complete and the self tests passed
+  std::uint32_t version_hex;
+  const char* problem;  // static text: why there are no Python frames; null: none seen, or ready
+  PythonOffsets at;
+
+  // The thread state that runs: up to 3.11 whichever thread's holds the GIL, later this thread's,
+  // null while it has released the GIL.
+  void* (*attached_state)();
+  void* (*own_state)();  // this thread's, with or without the GIL
+  int (*is_finalizing)();
+
+  // held_links.h
+  std::uint32_t (*links_held)(const PythonMemo&, std::uint32_t, const ThreadState&,
+                              std::uint64_t& cframe);
+
+  std::uint64_t code_type;  // &PyCode_Type, &PyType_Type
+  std::uint64_t type_type;
+
+  // 3.8 and 3.9: the eval loop's code, one part or two (PGO splits off the cold part).
+  struct Range {
+    std::uint64_t start, end;
+    bool contains(std::uint64_t pc) const noexcept { return pc >= start && pc < end; }
+  };
+  Range eval_loop[2];
+};
+inline constinit Interpreter g_interpreter{};
+
+// Reads a word of the interpreter's memory.
+template <class T>
+T load(std::uint64_t address) noexcept {
+  T value;
+  std::memcpy(&value, reinterpret_cast<const void*>(address), sizeof value);
+  return value;
+}
+
+}  // namespace oomrec::stack
