@@ -1,62 +1,267 @@
-// What is told to the recorder beside allocations: children, limits, labels, marks, modules.
-//
-// An event `mark` with api `fork` is a child that was waited for (address: its pid, bytes: its wait
-// status), one with api `oomrec_mark` the program's own (address: its entry in `marks`).
 #include "recorder/recorder.h"
 
+#include <sys/mman.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstring>
+#include <initializer_list>
+#include <string_view>
+
 #include "common/system/files.h"
-#include "recorder/ended_children.h"
-#include "recorder/news.h"
-#include "recorder/session/writer.h"
+#include "common/system/memory.h"
+#include "common/system/syscalls.h"
+#include "common/text/text.h"
+#include "recorder/device_memory/warning.h"
+#include "recorder/devices/registry.h"
+#include "recorder/events/block_lookup.h"
+#include "recorder/events/shared_memory.h"
+#include "recorder/failures/crash.h"
+#include "recorder/failures/dump_directory.h"
+#include "recorder/failures/failures.h"
+#include "recorder/failures/oom_action.h"
+#include "recorder/failures/signal_handlers.h"
+#include "recorder/fault_injection/fault_injection.h"
+#include "recorder/helper/from_process.h"
+#include "recorder/limits/address_space.h"
+#include "recorder/limits/near_limit.h"
+#include "recorder/limits/thresholds.h"
+#include "recorder/process/absolute_path.h"
+#include "recorder/process/environment.h"
+#include "recorder/process/rank.h"
 #include "recorder/stack/stack.h"
-#include "recorder/state.h"
-#include "recorder/threads.h"
-#include "recorder/tick.h"
+#include "recorder/state/callbacks.h"
+#include "recorder/state/counters.h"
+#include "recorder/state/labels.h"
+#include "recorder/state/notifications.h"
+#include "recorder/state/state.h"
+#include "recorder/state/thread_state.h"
+#include "recorder/state/watermark.h"
+#include "recorder/tick/tick.h"
 
 namespace oomrec::recorder {
 
 using session::g_session;
 
-void on_child_status(InHook hook, int pid, int wait_status) noexcept {
-  if (phase() != Phase::active) return;
-  remember_ended(g_session.header(), pid, wait_status, system::monotonic_ns());
-  ThreadState* const thread = current_thread(hook);
-  if (thread == nullptr) return;
-  maybe_read_clock(hook, *thread);
-  append_event(*thread, EventKind::mark, Api::fork, static_cast<std::uint64_t>(pid),
-               static_cast<std::uint32_t>(wait_status), 0);
+namespace {
+
+constexpr std::uint64_t kMiB = std::uint64_t{1} << 20;
+constexpr std::size_t kPathBytes = 4096;
+
+struct Process {
+  char session_directory[kPathBytes];
+  bool python_raw_malloc;
+  bool simulated;
+};
+constinit Process g_process{};
+
+// In one write, however long the parts are.
+void say(std::initializer_list<std::string_view> parts) noexcept {
+  if (g_state.options.quiet) return;
+  constexpr std::size_t kMostParts = 8;
+  iovec line[kMostParts];
+  std::size_t count = 0;
+  const auto add = [&](std::string_view part) noexcept {
+    if (count < kMostParts) line[count++] = {const_cast<char*>(part.data()), part.size()};
+  };
+  add("oomrec: ");
+  for (const std::string_view part : parts) add(part);
+  add("\n");
+  system::call(SYS_writev, 2, line, count);
 }
 
-void mark(InHook hook, std::string_view text) noexcept {
-  constexpr std::size_t kMostBytes = 256;
-  if (phase() != Phase::active) return;
-  ThreadState* const thread = current_thread(hook);
-  const std::uint64_t now = system::monotonic_ns();
-  const bool full = g_session.marks.size() > session::kMarks;
-  const session::StringId id = full ? 0 : g_session.add_string(hook, text.substr(0, kMostBytes));
-  std::uint32_t entry = 0;
-  if (full || !g_session.marks.append(hook, entry, [&](session::Mark& mark) noexcept {
-        mark = {now, id, thread != nullptr ? thread->thread : 0};
-      })) {
-    drop_mark();
+// A page that the kernel wipes in a fork's child, however it was forked. Without it (Linux < 4.14)
+// a raw clone goes unnoticed; fork itself has a hook.
+void map_generation() noexcept {
+  void* const page = system::map_private(live::kPageBytes);
+  if (page == nullptr) return;
+  system::call(SYS_madvise, page, live::kPageBytes, MADV_WIPEONFORK);
+  g_state.generation = static_cast<std::atomic<std::uint32_t>*>(page);
+}
+
+// A difference of two counters that other threads are changing.
+std::uint64_t at_least_zero(std::uint64_t difference) noexcept {
+  return static_cast<std::int64_t>(difference) < 0 ? 0 : difference;
+}
+
+std::uint32_t inherited_node(InHook hook) noexcept {
+  const std::uint32_t group = group_node(hook, "main");
+  const std::uint64_t frame = session::special_frame(session::SpecialFrame::inherited, 0);
+  const std::uint32_t node = stack::intern(hook, group, frame);
+  return node == 0 ? group : node;
+}
+
+// What is left of the parent's heap as the session begins, with the little that the child has
+// allocated since, as one holder; its mappings likewise. The counters have them already.
+void hold_inherited(InHook hook) noexcept {
+  const session::SpaceCounters& heap = g_state.unlaned[static_cast<std::size_t>(Space::heap)];
+  const std::uint32_t node = inherited_node(hook);
+  const auto holder_of = [&](Space space) noexcept {
+    return g_state.holders.find_or_add(hook, node, space, Api::inherited, 0);
+  };
+  g_state.inherited_holder = holder_of(Space::heap);
+  if (g_state.inherited_holder != 0) {
+    g_state.holders.grow(hook, g_state.inherited_holder,
+                         at_least_zero(heap.usable_allocated_bytes - heap.usable_freed_bytes),
+                         at_least_zero(heap.allocated_count - heap.freed_count));
+  }
+  const live::RangeChange maps = g_state.ranges.adopt(hook, holder_of(Space::map));
+  g_session.header().spaces[static_cast<std::size_t>(Space::map)].reserved_bytes.store(
+      static_cast<std::uint64_t>(maps.reserved_bytes), std::memory_order_relaxed);
+}
+
+// The session of this process image; afterwards events are recorded.
+bool open_session(InHook hook, bool child) noexcept {
+  const Options& options = g_state.options;
+  const bool want_exact = options.mode == Mode::exact;
+  g_state.budget_bytes =
+      options.recording_size != 0 ? options.recording_size : (want_exact ? 256 : 16) * kMiB;
+  // A live block costs 32 bytes in the session and half of that in its index.
+  live::g_index_budget_bytes.store(g_state.budget_bytes / 4, std::memory_order_relaxed);
+  g_state.interval_bytes.store(std::max(options.sample_interval, std::uint64_t{1}),
+                               std::memory_order_relaxed);
+  g_state.large_bytes.store(kLargeBytes, std::memory_order_relaxed);
+
+  session::Settings settings;
+  settings.mode = options.mode;
+  settings.budget_bytes = g_state.budget_bytes - g_state.budget_bytes / 4;
+  settings.interval_bytes = g_state.interval_bytes.load(std::memory_order_relaxed);
+  settings.large_bytes = kLargeBytes;
+  settings.soft_limit_bytes = g_state.limit.bytes();
+  settings.session_directory =
+      g_process.session_directory[0] == '\0' ? nullptr : g_process.session_directory;
+  settings.dump_directory = options.dump_dir_named ? dump_directory() : nullptr;
+  if (!g_session.create(hook, settings)) return false;
+
+  session::Header& header = g_session.header();
+  header.python.raw_malloc = g_process.python_raw_malloc;
+  header.simulated = g_process.simulated;
+  describe_address_space_limit();
+  describe_rank(hook);
+  g_state.start_ns = header.start_monotonic_ns;
+  header.dump_directory = describe_dumps(hook);
+  g_state.mode.store(options.mode, std::memory_order_relaxed);
+  g_state.generation->store(++g_state.last_generation, std::memory_order_relaxed);
+  if (child) hold_inherited(hook);
+  begin_health(hook);
+  g_state.phase.store(Phase::active, std::memory_order_release);
+  return true;
+}
+
+// The user named a directory for recordings, and may look for them there. Forked children say
+// nothing: it is the same again.
+void tell_place() noexcept {
+  const std::string_view named{g_process.session_directory};
+  if (g_session.made_directory()) say({"made ", named, " for recordings"});
+  const int error = g_session.directory_error();
+  if (error == 0) return;
+  const std::string_view path{g_session.path()};
+  const std::string_view why = bundle::error_words(error);
+  if (path.empty())
+    return say({named, ": ", why, "; the recording is private memory, and is lost in a kill"});
+  say({named, ": ", why, "; the recording is in ", path.substr(0, path.rfind('/')), " instead"});
+}
+
+bool begin_session(InHook hook) noexcept {
+  if (phase() != Phase::waiting || g_state.beginning.exchange(true, std::memory_order_acquire)) {
+    return phase() == Phase::active;
+  }
+  if (open_session(hook, true)) return true;
+  g_state.phase.store(Phase::off, std::memory_order_relaxed);
+  say({"recorder off in a child process: ", g_session.off_reason()});
+  return false;
+}
+
+}  // namespace
+
+bool start(const Options& options) noexcept {
+  const InHook hook = OutsideHooks::in_hook();
+  g_state.options = options;
+  g_callbacks = {on_fork_child, begin_session, run_tick, on_published};
+  if (options.mode == Mode::off) return false;
+  system::read_roots(environ);
+  g_state.pid = system::process_id();
+  start_injection(options.fail);
+  set_limit(hook, options.limit);
+  g_process.python_raw_malloc = variable(environ, "PYTHONMALLOC").substr(0, 6) == "malloc";
+  remember_rank(environ);
+  g_process.simulated = variable(environ, "OOMREC_SIMULATED") == "1";
+  if (options.session_dir[0] != '\0')
+    make_absolute(options.session_dir, g_process.session_directory);
+  start_dumps(options.dump_dir);
+
+  map_generation();
+  stack::start();
+  if (!open_session(hook, false)) {
+    say({"recorder off: ", g_session.off_reason()});
+    return false;
+  }
+  tell_place();
+  prepare_handlers();
+  if (!bundle::prepare(environ)) say({"no bundles: no memory for their writer"});
+  if (!limit_address_space()) say({"RLIMIT_AS could not be set"});
+  return true;
+}
+
+bool is_active() noexcept { return phase() != Phase::off; }
+
+void on_fork_child(InHook hook) noexcept {
+  if (phase() == Phase::off ||
+      (g_state.generation->load(std::memory_order_relaxed) != 0 && same_process())) {
     return;
   }
-  if (thread == nullptr) return;
-  read_clock(hook, *thread);
-  append_event(*thread, EventKind::mark, Api::oomrec_mark, entry, 0, 0);
+  const bool had_session = phase() == Phase::active;
+  g_state.phase.store(Phase::off, std::memory_order_relaxed);
+  if (system::is_sandboxed() || !g_state.options.children)
+    return;  // the parent's session is not touched again
+  g_state.pid = system::process_id();
+  forget_crash(hook);
+  forget_handlers(hook);
+  forget_shared_memory(hook);
+  forget_dumps(hook);
+
+  if (had_session) {
+    keep_labels(hook);
+    const session::View parent = g_session.view();
+    // Mappings are known exactly, the ranges; a GPU's memory stays the parent's.
+    const session::View::Totals totals = parent.totals(Space::heap);
+    const std::uint64_t bytes = at_least_zero(static_cast<std::uint64_t>(totals.live_bytes));
+    const std::uint64_t count = at_least_zero(static_cast<std::uint64_t>(totals.live_count));
+    count_unlaned(Space::heap, {bytes, count, 0, bytes, 0});
+    g_session.detach(hook);
+    stack::forget_session(hook);
+    forget_threads(hook);
+    forget_failures(hook);
+    forget_action(hook);
+    forget_ticks(hook);
+    forget_news(hook);
+    forget_waiters(hook);
+    forget_watermark(hook);
+    forget_names(hook);
+    g_state.holders.forget(hook);
+    g_state.blocks.forget(hook);
+    forget_devices(hook);
+    forget_near_devices(hook);
+    g_state.small_blocks.forget(hook);
+    g_state.limit.forget();
+    const live::RangeChange maps = g_state.ranges.detach(hook);
+    count_unlaned(Space::map, {maps.added_bytes, maps.added_count, 0, maps.added_bytes, 0});
+  }
+  restart_injection();
+  g_state.waiting_bytes.store(0, std::memory_order_relaxed);
+  g_state.beginning.store(false, std::memory_order_relaxed);
+  g_state.inherited_holder = 0;
+  g_state.generation->store(++g_state.last_generation, std::memory_order_relaxed);
+  g_state.phase.store(Phase::waiting, std::memory_order_release);
 }
 
-void drop_mark() noexcept {
-  if (phase() == Phase::active)
-    g_session.header().dropped_marks.fetch_add(1, std::memory_order_relaxed);
+void before_exec(InHook hook) noexcept {
+  if (phase() == Phase::active && same_process()) g_session.mark(hook, session::State::replaced, 0);
 }
 
-void set_limit(InHook hook, std::uint64_t bytes) noexcept {
-  g_state.limit.set(bytes);
-  g_state.may_refuse.store(bytes != 0 || injects(), std::memory_order_relaxed);
-  if (phase() == Phase::active)
-    g_session.header().soft_limit_bytes.store(bytes, std::memory_order_relaxed);
-  limit_changed(hook);
+void exec_failed(InHook hook) noexcept {
+  if (phase() == Phase::active && same_process()) g_session.mark(hook, session::State::running, 0);
 }
 
 void on_module_unload(InHook hook) noexcept {
@@ -68,5 +273,19 @@ void on_module_unload(InHook hook) noexcept {
 void note_heap(InHook hook, std::string_view note) noexcept {
   if (phase() == Phase::active) g_session.header().heap_note = g_session.add_string(hook, note);
 }
+
+// What needs system calls comes first: a bundle that is being written, and this thread's lane, the
+// bounds of its stack, and the names of the modules on it.
+void on_sandbox(InHook hook) noexcept {
+  if (phase() == Phase::active) {
+    bundle::finish(hook, static_cast<unsigned>(g_state.options.bundle_seconds));
+    if (ThreadState* const thread = current_thread(hook); thread != nullptr)
+      stack::capture(hook, thread->stacks, thread->root(hook));
+  }
+  remove_handlers(hook);
+  system::g_filters.fetch_add(1, std::memory_order_relaxed);
+}
+
+void sandbox_failed(InHook) noexcept { system::g_filters.fetch_sub(1, std::memory_order_relaxed); }
 
 }  // namespace oomrec::recorder

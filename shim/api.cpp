@@ -3,10 +3,13 @@
 #include <string_view>
 
 #include "include/oomrec.h"
-#include "recorder/dumps.h"
-#include "recorder/labels.h"
+#include "recorder/events/marks.h"
+#include "recorder/failures/bundle_requests.h"
+#include "recorder/failures/dump_directory.h"
+#include "recorder/limits/thresholds.h"
 #include "recorder/recorder.h"
-#include "recorder/watermark.h"
+#include "recorder/state/labels.h"
+#include "recorder/state/watermark.h"
 #include "shim/api.h"
 #include "shim/export.h"
 

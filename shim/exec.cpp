@@ -18,6 +18,7 @@
 #include "common/program/suitability.h"
 #include "common/system/hook_scope.h"
 #include "common/system/syscalls.h"
+#include "recorder/failures/failures.h"
 #include "recorder/recorder.h"
 #include "shim/export.h"
 #include "shim/next.h"

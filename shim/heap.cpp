@@ -3,6 +3,8 @@
 #include <dlfcn.h>
 #include <string.h>
 
+#include "recorder/events/heap.h"
+#include "recorder/state/request.h"
 #include "shim/export.h"
 #include "shim/gpu/lookup.h"
 #include "shim/heap_functions.h"

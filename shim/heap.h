@@ -11,8 +11,10 @@
 
 #include "common/session/vocabulary.h"
 #include "common/system/hook_scope.h"
-#include "recorder/quick.h"
-#include "recorder/recorder.h"
+#include "recorder/events/heap.h"
+#include "recorder/events/quick.h"
+#include "recorder/state/request.h"
+#include "recorder/state/thread_state.h"
 #include "shim/next.h"
 
 namespace oomrec::shim {

@@ -9,7 +9,7 @@
 #include "common/session/driver_text.h"
 #include "common/system/syscalls.h"
 #include "common/system/text.h"
-#include "recorder/process.h"
+#include "recorder/failures/dump_directory.h"
 #include "recorder/python/attach.h"
 #include "recorder/session/writer.h"
 

@@ -14,8 +14,10 @@
 #include "common/options/options.h"
 #include "common/system/syscalls.h"
 #include "include/oomrec.h"
-#include "recorder/late.h"
+#include "recorder/device_memory/framework_device.h"
+#include "recorder/failures/exit.h"
 #include "recorder/recorder.h"
+#include "recorder/tick/tick.h"
 #include "shim/api.h"
 #include "shim/export.h"
 

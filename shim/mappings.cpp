@@ -12,7 +12,11 @@
 
 #include "common/system/hook_scope.h"
 #include "common/system/syscalls.h"
-#include "recorder/recorder.h"
+#include "recorder/events/heap.h"
+#include "recorder/events/mappings.h"
+#include "recorder/events/shared_memory.h"
+#include "recorder/failures/failures.h"
+#include "recorder/state/request.h"
 #include "shim/export.h"
 #include "shim/heap.h"
 #include "shim/next.h"

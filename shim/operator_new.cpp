@@ -15,6 +15,10 @@
 #include <dlfcn.h>
 #include <stddef.h>
 
+#include "recorder/events/heap.h"
+#include "recorder/failures/failures.h"
+#include "recorder/fault_injection/fault_injection.h"
+#include "recorder/state/request.h"
 #include "shim/export.h"
 #include "shim/gpu/lookup.h"
 #include "shim/heap.h"

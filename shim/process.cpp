@@ -17,7 +17,13 @@
 
 #include "common/system/hook_scope.h"
 #include "common/system/syscalls.h"
+#include "recorder/events/heap.h"
+#include "recorder/failures/exit.h"
+#include "recorder/failures/failures.h"
+#include "recorder/fault_injection/fault_injection.h"
+#include "recorder/process/ended_children.h"
 #include "recorder/recorder.h"
+#include "recorder/state/request.h"
 #include "shim/export.h"
 #include "shim/gpu/driver.h"
 #include "shim/next.h"

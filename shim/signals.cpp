@@ -5,7 +5,7 @@
 
 #include <cstring>
 
-#include "recorder/handlers.h"
+#include "recorder/failures/signal_handlers.h"
 #include "shim/export.h"
 #include "shim/next.h"
 

@@ -9,7 +9,7 @@
 //   site=MODULE!FUNCTION    that exported function is
 //
 // Text only, shared by library and tools: allocates nothing. What is refused is decided in
-// recorder/injection.h.
+// recorder/fault_injection/fault_injection.h.
 #pragma once
 
 #include <atomic>

@@ -9,8 +9,8 @@
 
 #include <cstdint>
 
+#include "common/system/atomics.h"
 #include "common/system/hook_scope.h"
-#include "recorder/atomics.h"
 #include "recorder/live/holder_table.h"
 #include "recorder/session/writer.h"
 

@@ -1,6 +1,6 @@
 #include "recorder/live/holder_table.h"
 
-#include "recorder/atomics.h"
+#include "common/system/atomics.h"
 #include "recorder/session/writer.h"
 
 namespace oomrec::live {

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "common/system/hook_scope.h"
-#include "recorder/recorder.h"
+#include "recorder/fault_injection/fault_injection.h"
 #include "shim/next.h"
 
 namespace oomrec::shim::gpu {

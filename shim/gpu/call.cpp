@@ -1,5 +1,10 @@
 #include "shim/gpu/call.h"
 
+#include "recorder/device_memory/accounting.h"
+#include "recorder/device_memory/memory.h"
+#include "recorder/failures/failures.h"
+#include "recorder/state/request.h"
+
 namespace oomrec::shim::gpu {
 namespace {
 

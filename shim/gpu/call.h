@@ -19,6 +19,9 @@
 #pragma once
 
 #include "common/system/hook_scope.h"
+#include "recorder/device_memory/memory.h"
+#include "recorder/devices/registry.h"
+#include "recorder/recorder.h"
 #include "shim/gpu/driver.h"
 #include "shim/gpu/site.h"
 

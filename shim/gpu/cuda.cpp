@@ -1,4 +1,5 @@
 // The CUDA driver's functions as the process sees them.
+#include "recorder/devices/registry.h"
 #include "shim/gpu/cuda_driver.h"
 #include "shim/gpu/wrappers.h"
 

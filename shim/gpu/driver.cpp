@@ -3,6 +3,8 @@
 #include <dlfcn.h>
 #include <string.h>
 
+#include "recorder/devices/registry.h"
+#include "recorder/recorder.h"
 #include "shim/gpu/ask_loader.h"
 #include "shim/gpu/lookup.h"
 #include "shim/gpu/torch.h"

@@ -14,7 +14,7 @@
 #include <cstdint>
 #include <span>
 
-#include "recorder/device.h"
+#include "recorder/devices/registry.h"
 
 namespace oomrec::shim::gpu {
 

@@ -1,4 +1,5 @@
 // The HIP runtime's functions as the process sees them.
+#include "recorder/devices/registry.h"
 #include "shim/gpu/hip_driver.h"
 #include "shim/gpu/wrappers.h"
 

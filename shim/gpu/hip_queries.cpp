@@ -2,6 +2,7 @@
 
 #include <cstring>
 
+#include "recorder/devices/registry.h"
 #include "shim/gpu/ask.h"
 #include "shim/gpu/hip_driver.h"
 #include "shim/gpu/queries.h"

@@ -13,6 +13,8 @@
 #include <atomic>
 #include <initializer_list>
 
+#include "recorder/devices/registry.h"
+#include "recorder/recorder.h"
 #include "shim/gpu/ask_loader.h"
 #include "shim/gpu/driver.h"
 #include "shim/next.h"

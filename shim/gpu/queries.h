@@ -6,7 +6,7 @@
 
 #include <cstdint>
 
-#include "recorder/device.h"
+#include "recorder/devices/registry.h"
 
 namespace oomrec::shim::gpu {
 

@@ -2,6 +2,9 @@
 
 #include <atomic>
 
+#include "recorder/device_memory/polling.h"
+#include "recorder/device_memory/pools.h"
+#include "recorder/devices/registry.h"
 #include "shim/gpu/driver.h"
 
 namespace oomrec::shim::gpu {

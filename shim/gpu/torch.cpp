@@ -8,7 +8,10 @@
 
 #include <dlfcn.h>
 
-#include "recorder/device.h"
+#include "recorder/device_memory/pytorch.h"
+#include "recorder/devices/pytorch.h"
+#include "recorder/devices/registry.h"
+#include "recorder/recorder.h"
 #include "shim/export.h"
 #include "shim/gpu/ask_loader.h"
 #include "shim/gpu/lookup.h"

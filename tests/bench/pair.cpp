@@ -3,6 +3,7 @@
 #include <cstdio>
 #include <ctime>
 
+#include "recorder/events/heap.h"
 #include "recorder/helper/from_process.h"
 #include "recorder/recorder.h"
 #include "recorder/session/writer.h"

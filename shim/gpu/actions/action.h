@@ -4,7 +4,8 @@
 
 #include <type_traits>
 
-#include "recorder/device.h"
+#include "recorder/device_memory/memory.h"
+#include "recorder/devices/registry.h"
 #include "shim/gpu/call.h"
 
 namespace oomrec::shim::gpu {

@@ -3,6 +3,9 @@
 
 #include "shim/gpu/actions/action.h"
 
+#include "recorder/device_memory/lifetimes.h"
+#include "recorder/devices/registry.h"
+
 namespace oomrec::shim::gpu {
 
 // All that lives in a context goes with it.

@@ -3,6 +3,10 @@
 
 #include "shim/gpu/actions/action.h"
 
+#include "recorder/device_memory/graphs.h"
+#include "recorder/device_memory/memory.h"
+#include "recorder/devices/registry.h"
+
 namespace oomrec::shim::gpu {
 
 template <class Params>

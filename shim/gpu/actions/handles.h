@@ -3,6 +3,10 @@
 
 #include "shim/gpu/actions/memory.h"
 
+#include "recorder/device_memory/lifetimes.h"
+#include "recorder/device_memory/memory.h"
+#include "recorder/devices/registry.h"
+
 namespace oomrec::shim::gpu {
 
 template <class Out, class Props>

@@ -4,6 +4,9 @@
 
 #include "shim/gpu/actions/action.h"
 
+#include "recorder/device_memory/memory.h"
+#include "recorder/devices/registry.h"
+
 namespace oomrec::shim::gpu {
 
 // What a call gives at *out. `kEndsWith…`: with its context, or with the process.

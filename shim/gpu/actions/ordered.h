@@ -3,6 +3,11 @@
 
 #include "shim/gpu/actions/memory.h"
 
+#include "recorder/device_memory/graphs.h"
+#include "recorder/device_memory/memory.h"
+#include "recorder/device_memory/pools.h"
+#include "recorder/devices/registry.h"
+
 namespace oomrec::shim::gpu {
 
 // On a stream that is captured the block belongs to the graph.

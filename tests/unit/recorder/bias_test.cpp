@@ -5,7 +5,7 @@
 #include <thread>
 #include <vector>
 
-#include "recorder/threads.h"
+#include "recorder/state/thread_state.h"
 #include "tests/unit/recorder/running.h"
 
 using namespace oomrec;

@@ -4,8 +4,11 @@
 
 #include <vector>
 
-#include "recorder/device.h"
-#include "recorder/failures.h"
+#include "recorder/device_memory/memory.h"
+#include "recorder/device_memory/pytorch.h"
+#include "recorder/devices/registry.h"
+#include "recorder/failures/failures.h"
+#include "recorder/state/request.h"
 #include "tests/unit/recorder/running.h"
 
 using namespace oomrec;

@@ -4,7 +4,11 @@
 #include <thread>
 #include <vector>
 
-#include "recorder/device.h"
+#include "recorder/device_memory/graphs.h"
+#include "recorder/device_memory/lifetimes.h"
+#include "recorder/device_memory/memory.h"
+#include "recorder/device_memory/pools.h"
+#include "recorder/devices/registry.h"
 #include "tests/unit/recorder/running.h"
 
 using namespace oomrec;

@@ -5,6 +5,7 @@
 #include <map>
 #include <mutex>
 
+#include "recorder/helper/from_process.h"
 #include "recorder/session/writer.h"
 #include "recorder/stack/stack.h"
 

@@ -1,5 +1,5 @@
 // What a process keeps of its children that a signal ended.
-#include "recorder/ended_children.h"
+#include "recorder/process/ended_children.h"
 
 #include <doctest/doctest.h>
 #include <signal.h>

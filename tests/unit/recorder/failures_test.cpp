@@ -7,9 +7,16 @@
 #include <thread>
 #include <vector>
 
-#include "recorder/failures.h"
-#include "recorder/labels.h"
-#include "recorder/telling.h"
+#include "recorder/events/heap.h"
+#include "recorder/failures/bundle_requests.h"
+#include "recorder/failures/bundle_scheduler.h"
+#include "recorder/failures/exceptions.h"
+#include "recorder/failures/failures.h"
+#include "recorder/limits/thresholds.h"
+#include "recorder/state/failed_request.h"
+#include "recorder/state/labels.h"
+#include "recorder/state/request.h"
+#include "recorder/state/thread_state.h"
 #include "tests/unit/recorder/running.h"
 
 using namespace oomrec;

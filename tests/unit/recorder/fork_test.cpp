@@ -9,6 +9,14 @@
 
 #include "tests/unit/recorder/running.h"
 
+#include "recorder/events/mappings.h"
+#include "recorder/failures/exit.h"
+#include "recorder/failures/failures.h"
+#include "recorder/recorder.h"
+#include "recorder/state/counters.h"
+#include "recorder/state/state.h"
+#include "recorder/state/thread_state.h"
+
 using namespace oomrec;
 using namespace oomrec::running;
 using doubles::t_stack;

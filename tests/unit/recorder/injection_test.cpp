@@ -6,11 +6,16 @@
 #include <vector>
 
 #include "common/session/python_lines.h"
-#include "recorder/failures.h"
-#include "recorder/injection.h"
-#include "recorder/injection_site.h"
+#include "recorder/device_memory/accounting.h"
+#include "recorder/events/heap.h"
+#include "recorder/failures/failures.h"
+#include "recorder/fault_injection/fault_injection.h"
+#include "recorder/fault_injection/site.h"
+#include "recorder/limits/thresholds.h"
+#include "recorder/recorder.h"
 #include "recorder/stack/stack.h"
-#include "recorder/threads.h"
+#include "recorder/state/request.h"
+#include "recorder/state/thread_state.h"
 #include "tests/unit/recorder/running.h"
 
 using namespace oomrec;

@@ -4,9 +4,9 @@
 
 #include <random>
 
-#include "recorder/checkpoints.h"
 #include "recorder/recorder.h"
-#include "recorder/state.h"
+#include "recorder/state/state.h"
+#include "recorder/tick/checkpoints.h"
 #include "tests/unit/session/fixtures.h"
 
 using namespace oomrec;

@@ -1,5 +1,5 @@
 // Labels: whose stacks they are in, and what news there is for those who wait.
-#include "recorder/labels.h"
+#include "recorder/state/labels.h"
 
 #include <doctest/doctest.h>
 #include <sys/resource.h>
@@ -11,8 +11,11 @@
 #include <thread>
 
 #include "common/system/files.h"
-#include "recorder/news.h"
-#include "recorder/threads.h"
+#include "recorder/limits/thresholds.h"
+#include "recorder/recorder.h"
+#include "recorder/state/counters.h"
+#include "recorder/state/notifications.h"
+#include "recorder/state/thread_state.h"
 #include "tests/unit/recorder/running.h"
 
 using namespace oomrec;

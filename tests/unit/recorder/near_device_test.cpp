@@ -1,8 +1,11 @@
 // A bundle before a device refuses: when one is due, and of which device.
 #include <doctest/doctest.h>
 
-#include "recorder/device.h"
-#include "recorder/failures.h"
+#include "recorder/device_memory/memory.h"
+#include "recorder/device_memory/polling.h"
+#include "recorder/devices/registry.h"
+#include "recorder/failures/failures.h"
+#include "recorder/recorder.h"
 #include "tests/unit/recorder/running.h"
 
 using namespace oomrec;

@@ -7,9 +7,11 @@
 #include <thread>
 #include <vector>
 
-#include "recorder/checkpoints.h"
-#include "recorder/process.h"
-#include "recorder/tick.h"
+#include "recorder/events/marks.h"
+#include "recorder/state/sampling_mode.h"
+#include "recorder/state/state.h"
+#include "recorder/tick/checkpoints.h"
+#include "recorder/tick/tick.h"
 #include "tests/unit/recorder/running.h"
 
 using namespace oomrec;

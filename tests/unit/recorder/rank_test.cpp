@@ -1,5 +1,5 @@
 // Which rank a process is, from its environment.
-#include "recorder/rank.h"
+#include "recorder/process/rank.h"
 
 #include <doctest/doctest.h>
 

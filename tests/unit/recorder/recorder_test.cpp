@@ -11,6 +11,14 @@
 
 #include "tests/unit/recorder/running.h"
 
+#include "recorder/events/heap.h"
+#include "recorder/events/mappings.h"
+#include "recorder/process/ended_children.h"
+#include "recorder/recorder.h"
+#include "recorder/state/labels.h"
+#include "recorder/state/state.h"
+#include "recorder/state/thread_state.h"
+
 using namespace oomrec;
 using namespace oomrec::running;
 using doubles::t_stack;

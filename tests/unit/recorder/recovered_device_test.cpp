@@ -4,9 +4,11 @@
 #include <thread>
 
 #include "common/text/exception_texts.h"
-#include "recorder/device.h"
-#include "recorder/failures.h"
-#include "recorder/telling.h"
+#include "recorder/device_memory/memory.h"
+#include "recorder/devices/registry.h"
+#include "recorder/failures/bundle_scheduler.h"
+#include "recorder/failures/exceptions.h"
+#include "recorder/failures/failures.h"
 #include "tests/unit/recorder/running.h"
 
 using namespace oomrec;

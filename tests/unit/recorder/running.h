@@ -3,10 +3,11 @@
 
 #include <doctest/doctest.h>
 
-#include "recorder/counters.h"
+#include "recorder/events/heap.h"
 #include "recorder/recorder.h"
 #include "recorder/session/writer.h"
-#include "recorder/state.h"
+#include "recorder/state/counters.h"
+#include "recorder/state/state.h"
 #include "tests/unit/recorder/doubles.h"
 
 namespace oomrec::running {

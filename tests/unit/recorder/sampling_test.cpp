@@ -1,5 +1,5 @@
 // Sampling is unbiased, whatever the sizes; rate, peak and time line on their own.
-#include "recorder/sampling.h"
+#include "recorder/state/sampler.h"
 
 #include <doctest/doctest.h>
 
@@ -7,8 +7,9 @@
 #include <set>
 #include <vector>
 
-#include "recorder/telling.h"
-#include "recorder/time_line.h"
+#include "recorder/failures/bundle_rate.h"
+#include "recorder/failures/bundle_scheduler.h"
+#include "recorder/tick/time_line.h"
 
 using namespace oomrec::recorder;
 

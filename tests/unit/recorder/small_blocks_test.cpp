@@ -6,7 +6,10 @@
 #include <thread>
 #include <vector>
 
-#include "recorder/tick.h"
+#include "recorder/events/heap.h"
+#include "recorder/failures/bundle_scheduler.h"
+#include "recorder/state/sampling_mode.h"
+#include "recorder/tick/tick.h"
 #include "tests/unit/recorder/running.h"
 
 using namespace oomrec;

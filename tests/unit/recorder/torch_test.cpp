@@ -2,9 +2,13 @@
 // free.
 #include <doctest/doctest.h>
 
-#include "recorder/device.h"
-#include "recorder/device/fragmentation.h"
-#include "recorder/failures.h"
+#include "recorder/device_memory/memory.h"
+#include "recorder/device_memory/pytorch.h"
+#include "recorder/devices/fragmentation.h"
+#include "recorder/devices/pytorch.h"
+#include "recorder/devices/registry.h"
+#include "recorder/failures/failures.h"
+#include "recorder/state/request.h"
 #include "tests/unit/recorder/running.h"
 
 using namespace oomrec;

@@ -1,5 +1,5 @@
 // The high-water mark that a program sets: of the process and of the thread that set it.
-#include "recorder/watermark.h"
+#include "recorder/state/watermark.h"
 
 #include <doctest/doctest.h>
 

@@ -1,0 +1,55 @@
+#include "recorder/device_memory/framework_device.h"
+
+#include <cstring>
+
+#include "common/system/files.h"
+#include "recorder/device_memory/polling.h"
+#include "recorder/devices/registry.h"
+#include "recorder/state/counters.h"
+#include "recorder/state/state.h"
+#include "recorder/state/thread_state.h"
+
+namespace oomrec::recorder {
+
+using session::Device;
+using session::g_session;
+
+namespace {
+
+// The space's totals follow the sum over devices: by what one of them has changed.
+void follow(InHook hook, ThreadState& thread, std::uint64_t before, std::uint64_t now) noexcept {
+  Delta delta;
+  if (now > before) {
+    delta.allocated_bytes = delta.usable_allocated_bytes = now - before;
+  } else {
+    delta.usable_freed_bytes = before - now;
+  }
+  count_quietly(thread, Space::torch, delta);
+  publish(hook, thread, Space::torch);
+}
+
+}  // namespace
+
+void note_device(InHook hook, const DeviceNote& note) noexcept {
+  if (phase() == Phase::off) return;
+  DeviceIdentity identity{};
+  identity.vendor = note.vendor;
+  identity.ordinal = note.ordinal;
+  std::memcpy(identity.name, note.name.data(), note.name.size());
+  const std::uint32_t entry = describe_device(hook, identity);
+  ThreadState* const thread = current_thread(hook);
+  if (entry == 0 || thread == nullptr) return;
+  Device& device = g_session.devices.at(entry);
+  // What it has reserved is what the process holds there, as far as anyone knows.
+  device.block_bytes.store(static_cast<std::int64_t>(note.reserved_bytes),
+                           std::memory_order_relaxed);
+  raise_to(device.peak_bytes, note.reserved_bytes);
+  device.torch_reserved_bytes.store(note.reserved_bytes, std::memory_order_relaxed);
+  const std::uint64_t before =
+      device.torch_allocated_bytes.exchange(note.allocated_bytes, std::memory_order_relaxed);
+  device.torch_time_ns.store(system::monotonic_ns(), std::memory_order_relaxed);
+  follow(hook, *thread, before, note.allocated_bytes);
+  on_device_look(hook, entry, note.free_bytes, note.total_bytes);
+}
+
+}  // namespace oomrec::recorder

@@ -1,0 +1,51 @@
+// The drivers that the program has reached, and their devices, as entries of the session.
+//
+// Nothing here asks a driver anything: what a driver alone can tell comes with the call.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+#include "common/session/devices.h"
+#include "common/system/hook_scope.h"
+#include "recorder/live/device_blocks.h"
+#include "recorder/session/writer.h"
+
+namespace oomrec::recorder {
+
+using live::DeviceName;
+using session::DeviceKey;
+using session::DeviceKind;
+using session::Vendor;
+
+// A program has reached a driver. False: there is no room to record it.
+bool meet_driver(InHook, Vendor) noexcept;
+
+enum class LookUp : std::uint8_t { linked, dlsym, resolver };
+void on_look_up(InHook, Vendor, LookUp) noexcept;  // of one of the wrapped functions
+void describe_driver(InHook, Vendor, std::string_view path, std::uint32_t version,
+                     std::uint32_t wrapped) noexcept;
+
+// Entry of the driver's device `ordinal`; 0: it was not described yet, or no room.
+std::uint32_t device_entry(InHook, Vendor, std::int32_t ordinal) noexcept;
+struct DeviceIdentity {
+  Vendor vendor;
+  std::int32_t ordinal;
+  std::uint8_t uuid[16];
+  char name[64];  // NUL-terminated
+};
+std::uint32_t describe_device(InHook, const DeviceIdentity&) noexcept;
+
+// Whether the session has the tables of devices. The first opens them.
+bool devices_ready(InHook) noexcept;
+bool has_devices() noexcept;
+
+// Whether there is such an entry in `devices`.
+inline bool is_known_device(std::uint32_t entry) noexcept {
+  return entry != 0 && entry < session::g_session.devices.size();
+}
+
+// After a fork.
+void forget_devices(InHook) noexcept;
+
+}  // namespace oomrec::recorder

@@ -1,0 +1,179 @@
+#include "recorder/events/block_lookup.h"
+
+#include <new>
+
+#include "common/session/view.h"
+#include "common/text/frames.h"
+#include "common/text/text.h"
+#include "recorder/state/state.h"
+#include "recorder/symbols/elf_symbols.h"
+
+namespace oomrec::recorder {
+
+using bundle::Text;
+using session::g_session;
+using session::TableId;
+using session::View;
+
+namespace {
+
+constexpr std::uint64_t kSecond = 1'000'000'000;
+
+std::uint64_t born(std::uint32_t birth_s) noexcept {
+  return g_session.header().start_realtime_ns + birth_s * kSecond;
+}
+
+FoundBlock found_for(const View& view, std::uint32_t number, std::uint64_t address,
+                     std::uint64_t bytes, std::uint32_t birth_s) noexcept {
+  session::Holder holder;
+  if (number == 0 || !view.read(TableId::holders, number, holder)) return {};
+  return {static_cast<Space>(holder.space), holder.node, address, bytes, born(birth_s)};
+}
+
+FoundBlock small_at(std::uint64_t address) noexcept {
+  if (!g_state.small_blocks.used()) return {};
+  const auto* const word = g_state.small_blocks.known_word(address);
+  if (word == nullptr) return {};
+  const session::SmallBlock block =
+      g_state.small_blocks.unpack(word->load(std::memory_order_relaxed), address);
+  if (block.node == 0) return {};
+  return {Space::heap, block.node, address, block.bytes, born(block.birth_s)};
+}
+
+FoundBlock block_at(InHook hook, const View& view, std::uint64_t key) noexcept {
+  live::Block block;
+  if (!g_state.blocks.may_hold(key) || !g_state.blocks.find(hook, key, block)) return {};
+  return found_for(view, block.holder, live::address_of(key), block.bytes, block.birth_s);
+}
+
+// Of the entries of a table the smallest that `address` lies in; `read(entry)` gives its key, or 0.
+template <class Entry, class Key>
+void look_inside(const View& view, TableId table, std::uint64_t address, FoundBlock& best,
+                 Key&& key) noexcept {
+  Entry entry;
+  const std::uint64_t count = view.count(table);
+  for (std::uint64_t i = 1; i < count; ++i) {
+    if (!view.read(table, i, entry)) continue;
+    const std::uint64_t start = live::address_of(key(entry));
+    if (start == 0 || address < start || address - start >= entry.bytes ||
+        (best.node != 0 && entry.bytes >= best.bytes))
+      continue;
+    const FoundBlock found = found_for(view, entry.holder, start, entry.bytes, entry.birth_s);
+    if (found.node != 0) best = found;
+  }
+}
+
+FoundBlock block_around(const View& view, std::uint64_t address) noexcept {
+  FoundBlock best;
+  look_inside<session::LiveBlock>(view, TableId::live_blocks, address, best,
+                                  [](const session::LiveBlock& block) noexcept {
+                                    return block.bytes >= kLargeBytes ? block.address.load() : 0;
+                                  });
+  look_inside<session::DeviceBlock>(
+      view, TableId::device_blocks, address, best, [](const session::DeviceBlock& block) noexcept {
+        const auto what = static_cast<session::DeviceKey>(block.what);
+        const bool has_address = what == session::DeviceKey::address ||
+                                 what == session::DeviceKey::host ||
+                                 what == session::DeviceKey::mapping;
+        return has_address ? block.key.load() : 0;
+      });
+  if (best.node != 0) return best;
+  look_inside<session::LiveRange>(
+      view, TableId::live_ranges, address, best, [](const session::LiveRange& range) noexcept {
+        const bool counted = range.kind == static_cast<std::uint32_t>(session::RangeKind::counted);
+        return counted ? range.start.load() : 0;
+      });
+  return best;
+}
+
+// --- Names --------------------------------------------------------------------------------------
+
+// The module whose names were read last. Other threads may unload it: read as the bundle's writer
+// reads it, through the kernel.
+struct Names {
+  system::SpinLock lock;
+  std::uint64_t start = 0;
+  alignas(8) std::byte window[64 * 1024];
+  alignas(stack::ElfSymbols) char symbols[sizeof(stack::ElfSymbols)];
+};
+constinit Names g_names{};
+
+// Under the lock.
+bool name_of_function(InHook hook, std::uint64_t start, std::uint64_t pc, char* name,
+                      std::size_t capacity) noexcept {
+  if (g_names.start != start) {
+    new (g_names.symbols) stack::ElfSymbols{hook, start, g_names.window};
+    g_names.start = start;
+  }
+  auto& symbols = *std::launder(reinterpret_cast<stack::ElfSymbols*>(g_names.symbols));
+  std::uint64_t offset = 0;
+  return symbols.valid() && symbols.name_at(hook, pc, name, capacity, offset);
+}
+
+void add_python(Text& line, const View& view, std::uint64_t frame) noexcept {
+  session::Code code{};
+  view.read(TableId::codes, session::code_of(frame), code);
+  const std::string_view file = view.string(code.file), name = view.string(code.name);
+  line.add(file.empty() ? "?" : bundle::base_name(file)).add(':');
+  line.number(bundle::line_of(view, code, session::instruction_of(frame)));
+  line.add(' ').add(name.empty() ? "?" : name);
+}
+
+void add_native(InHook hook, Text& line, const View& view, std::uint64_t frame) noexcept {
+  session::Module module{};
+  const std::uint32_t id = session::module_of(frame);
+  if (id == 0 || !view.read(TableId::modules, id, module)) {
+    line.add("unknown code");
+    return;
+  }
+  char name[192];
+  const std::string_view file = bundle::base_name(view.string(module.path));
+  const std::string_view function =
+      bundle::exported_name(hook, name_of_function, module, frame, name);
+  if (function.empty()) {
+    line.add(file).add('+').hexadecimal(session::offset_of(frame));
+  } else {
+    line.add(function).add("  (").add(file).add(')');
+  }
+}
+
+}  // namespace
+
+FoundBlock find_block(InHook hook, std::uint64_t address) noexcept {
+  if (phase() != Phase::active || address == 0) return {};
+  const View view = g_session.view();
+  FoundBlock found = small_at(address);
+  if (found.node == 0) found = block_at(hook, view, address);
+  if (found.node == 0) found = block_at(hook, view, live::torch_key(address));
+  return found.node != 0 ? found : block_around(view, address);
+}
+
+std::size_t stack_text(InHook hook, std::uint32_t node, std::span<char> text) noexcept {
+  if (text.empty()) return 0;
+  Text all{text.data(), text.size()};
+  if (phase() != Phase::active) return 0;
+  const system::SpinGuard guard(g_names.lock);
+  if (!guard) return 0;
+  const View view = g_session.view();
+  bool fits = true;
+  view.walk(node, [&](std::uint64_t frame) noexcept {
+    const session::FrameKind kind = session::kind_of(frame);
+    if (!fits || (kind != session::FrameKind::native && kind != session::FrameKind::python)) return;
+    char buffer[512];
+    Text line{buffer};
+    if (!all.view().empty()) line.add('\n');
+    kind == session::FrameKind::python ? add_python(line, view, frame)
+                                       : add_native(hook, line, view, frame);
+    fits = all.view().size() + line.view().size() < text.size();
+    if (fits) all.add(line.view());
+  });
+  g_names.start = 0;  // another library may be there next time
+  return all.view().size();
+}
+
+void forget_names(InHook) noexcept {
+  g_names.lock.unlock();
+  g_names.start = 0;
+}
+
+}  // namespace oomrec::recorder

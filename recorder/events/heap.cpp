@@ -1,0 +1,276 @@
+#include "recorder/events/heap.h"
+
+#include "recorder/fault_injection/fault_injection.h"
+#include "recorder/session/writer.h"
+#include "recorder/stack/stack.h"
+#include "recorder/state/clock.h"
+#include "recorder/state/counters.h"
+#include "recorder/state/sampling_mode.h"
+#include "recorder/state/state.h"
+#include "recorder/state/thread_state.h"
+
+namespace oomrec::recorder {
+
+// In exact mode small blocks go to the side table and their holders' figures to the thread's own
+// sums: nothing is written that another thread writes, too.
+//
+// A block is temporary when its thread frees it before it allocates another. Known in exact mode,
+// where every allocation is seen. A realloc frees and allocates, also where it fails.
+
+namespace {
+
+// What a block counts for.
+struct Share {
+  std::uint32_t weight;  // how many blocks this one stands for; 0: it is not recorded
+  std::uint8_t flags;    // of a holder that has it
+};
+
+Share share_of(ThreadState& thread, std::uint64_t bytes) noexcept {
+  if (exact() || bytes >= g_state.large_bytes.load(std::memory_order_relaxed)) return {1, 0};
+  if (!thread.sampler.take(bytes)) [[likely]]
+    return {0, 0};
+  return {thread.sampler.weight(bytes, g_state.interval_bytes.load(std::memory_order_relaxed)),
+          session::kHolderEstimated};
+}
+
+// Whether the thread has allocated nothing since this block: `last` is its latest, recorded
+// exactly. Said once, because the address may come to another thread next; and no longer once
+// blocks are sampled, as what it has allocated since is not known.
+bool is_temporary(std::uint64_t& last, std::uint64_t address) noexcept {
+  if (last != address) return false;
+  last = 0;
+  return exact();
+}
+
+// --- Small blocks, recorded exactly -------------------------------------------------------------
+
+bool grow(InHook hook, ThreadState& thread, std::uint32_t node, Api api,
+          std::uint64_t bytes) noexcept {
+  return thread.sums.grow(hook, g_state.holders, node, api, bytes);
+}
+
+// `thread` may be nullptr. A call of its own would cost every release a nanosecond.
+[[gnu::always_inline]] inline void shrink(InHook hook, ThreadState* thread, std::uint32_t node,
+                                          std::uint64_t bytes, bool temporary) noexcept {
+  if (thread != nullptr) return thread->sums.shrink(hook, g_state.holders, node, bytes, temporary);
+  live::HolderSums::shrink_at_once(hook, g_state.holders, node, bytes, temporary);
+}
+
+// Where the block goes in the side table; nullptr: it is not for it, or has no place there. The
+// word is on its way from memory then.
+std::atomic<std::uint64_t>* small_word(InHook hook, const Block& block) noexcept {
+  if (!exact() || !g_state.small_blocks.takes(block.usable_bytes) || block.space != Space::heap)
+    return nullptr;
+  std::atomic<std::uint64_t>* const word = g_state.small_blocks.word_for(hook, block.address);
+  if (word != nullptr) __builtin_prefetch(word, 1);
+  return word;
+}
+
+bool insert_small(InHook hook, ThreadState& thread, const Block& block, std::uint32_t node,
+                  std::atomic<std::uint64_t>& word) noexcept {
+  if (node >= session::kSmallBlockNodes || !grow(hook, thread, node, block.api, block.bytes))
+    return false;
+  thread.last_block = block.address;
+  const std::uint64_t before = word.load(std::memory_order_relaxed);
+  word.store(g_state.small_blocks.pack(
+                 {block.address, static_cast<std::uint32_t>(block.bytes), node, thread.birth_s()}),
+             std::memory_order_relaxed);
+  if (before != 0) [[unlikely]] {  // what was there is gone: its free passed no hook
+    const session::SmallBlock gone = session::unpacked(before, 0);
+    shrink(hook, &thread, gone.node, gone.bytes, false);
+  }
+  return true;
+}
+
+// `thread` may be nullptr. False: no such block there.
+bool remove_small(InHook hook, ThreadState* thread, Released& released) noexcept {
+  std::atomic<std::uint64_t>* const word = g_state.small_blocks.known_word(released.address);
+  if (word == nullptr) return false;
+  const session::SmallBlock block =
+      g_state.small_blocks.unpack(word->load(std::memory_order_relaxed), released.address);
+  if (block.node == 0) return false;
+  word->store(0, std::memory_order_relaxed);
+  shrink(hook, thread, block.node, block.bytes,
+         thread != nullptr && is_temporary(thread->last_block, released.address));
+  released.bytes = block.bytes;
+  released.node = block.node;
+  released.weight = 1;
+  released.birth_s = block.birth_s;
+  return true;
+}
+
+// --- All others ---------------------------------------------------------------------------------
+
+void let_go(InHook hook, const live::Block& block) noexcept {
+  g_state.holders.shrink(hook, block.holder, block.bytes * block.weight, block.weight);
+}
+
+bool insert(InHook hook, ThreadState& thread, const Block& block, std::uint32_t node,
+            Share share) noexcept {
+  const std::uint32_t holder =
+      g_state.holders.find_or_add(hook, node, block.space, block.api, share.flags);
+  live::Block replaced;
+  if (holder == 0 ||
+      !g_state.blocks.insert(
+          hook, {block.address, block.bytes, holder, share.weight, thread.birth_s()}, replaced)) {
+    return false;
+  }
+  if (replaced.address != 0) let_go(hook, replaced);
+  if (exact()) thread.last_block_of(block.space) = block.address;
+  g_state.holders.grow(hook, holder, block.bytes * share.weight, share.weight);
+  return true;
+}
+
+// `thread` may be nullptr.
+void remove(InHook hook, ThreadState* thread, Space space, Released& released) noexcept {
+  live::Block block;
+  if (!g_state.blocks.may_hold(released.address) ||
+      !g_state.blocks.remove(hook, released.address, block)) {
+    return;
+  }
+  let_go(hook, block);
+  if (thread != nullptr && is_temporary(thread->last_block_of(space), released.address))
+    g_state.holders.add_temporary(hook, block.holder, 1);
+  released.bytes = block.bytes;
+  released.holder = block.holder;
+  released.weight = block.weight;
+  released.birth_s = block.birth_s;
+}
+
+// A table is full. There may be room for this block when exact recording ends.
+[[gnu::cold]] void make_room(InHook hook, ThreadState& thread, const Block& block,
+                             std::uint32_t node, Share share) noexcept {
+  const bool was_exact = exact();
+  sample_coarser();
+  if (!was_exact || !insert(hook, thread, block, node, share)) drop();
+}
+
+// Of a block of PyTorch's on a GPU the ring says on which.
+void append(ThreadState& thread, EventKind kind, const Block& block, std::uint32_t node) noexcept {
+  const std::uint64_t address = live::address_of(block.address);
+  if (block.device != 0) [[unlikely]] {
+    append_device_event(thread, kind, block.api, block.space, block.device, address, block.bytes,
+                        node);
+  } else {
+    append_event(thread, kind, block.api, address, block.bytes, node);
+  }
+}
+
+[[gnu::noinline]] void record_block(InHook hook, ThreadState& thread, const Block& block,
+                                    Share share) noexcept {
+  maybe_read_clock(hook, thread);
+  std::atomic<std::uint64_t>* const word = small_word(hook, block);
+  const std::uint32_t node = stack::capture(hook, thread.stacks, thread.root(hook));
+  thread.note_served(node);
+  const bool small = word != nullptr && insert_small(hook, thread, block, node, *word);
+  if (!small && !insert(hook, thread, block, node, share))
+    make_room(hook, thread, block, node, share);
+  if (exact() && session::g_session.arena.is_short()) [[unlikely]]
+    fall_back_to_sampling();
+  tally(thread, block.api, block.bytes, share.weight, true);
+  append(thread, EventKind::allocate, block, node);
+}
+
+// Nobody recorded this block. In a fork's child it may be the parent's.
+void let_go_inherited(InHook hook, Space space, std::uint64_t usable_bytes) noexcept {
+  if (g_state.inherited_holder == 0 || space != Space::heap) return;
+  // Below the large ones an unknown block may as well be one of ours that was not sampled.
+  if (exact() || usable_bytes >= g_state.large_bytes.load(std::memory_order_relaxed) + 64) {
+    g_state.holders.shrink_at_most(hook, g_state.inherited_holder, usable_bytes, 1);
+  }
+}
+
+// The block at released.address, if one is recorded there, is let go; tells what it was. `thread`
+// may be nullptr.
+[[gnu::noinline]] void forget_block(InHook hook, ThreadState* thread, Space space, Api api,
+                                    std::uint32_t device, Released& released) noexcept {
+  if (!remove_small(hook, thread, released)) remove(hook, thread, space, released);
+  if (released.usable_bytes == 0) released.usable_bytes = released.bytes;
+  if (released.weight == 0) let_go_inherited(hook, space, released.usable_bytes);
+  if (thread == nullptr || (released.weight == 0 && !exact())) return;
+  maybe_read_clock(hook, *thread);
+  if (!thread->reallocating)  // that is one call, and tallied with the new block
+    tally(*thread, api, released.bytes, released.weight != 0 ? released.weight : 1, false);
+  append(*thread, EventKind::free, {space, api, released.address, released.bytes, 0, device}, 0);
+}
+
+}  // namespace
+
+void note_block_distance(std::uint32_t shift) noexcept { g_state.small_blocks.start(shift); }
+
+bool admits(InHook hook, Request& request, std::uint64_t counted_bytes) noexcept {
+  if (!g_state.may_refuse.load(std::memory_order_relaxed) || phase() == Phase::off) return true;
+  request.rule = refusing_rule(hook, request);
+  if (request.rule != 0) return false;
+  return counted_bytes == 0 || g_state.limit.admits(live_bytes(current_thread(hook)), counted_bytes,
+                                                    request.space == Space::map);
+}
+
+void on_allocate(InHook hook, const Block& block) noexcept {
+  if (phase() == Phase::off) return;
+  ThreadState* thread = current_thread(hook);
+  if (thread == nullptr) [[unlikely]]
+    thread = thread_for(hook, block.bytes);
+  if (thread != nullptr) [[likely]] {
+    const Share share = share_of(*thread, block.bytes);
+    if (share.weight != 0) [[unlikely]]
+      record_block(hook, *thread, block, share);
+    thread->reallocating = false;
+  }
+  const std::uint64_t usable = block.usable_bytes != 0 ? block.usable_bytes : block.bytes;
+  count(hook, thread, block.space, {block.bytes, 1, 0, usable, 0});
+}
+
+Released on_free(InHook hook, Space space, Api api, std::uint64_t address,
+                 std::uint64_t usable_bytes, std::uint32_t device) noexcept {
+  Released released;
+  if (phase() == Phase::off || address == 0) return released;
+  ThreadState* const thread = current_thread(hook);
+  if (thread != nullptr) thread->reallocating = api == Api::realloc || api == Api::reallocarray;
+  released.address = address;
+  released.usable_bytes = usable_bytes;
+  if (exact() || g_state.may_be_recorded(address)) [[unlikely]]
+    forget_block(hook, thread, space, api, device, released);
+  count(hook, thread, space, {0, 0, 1, 0, released.usable_bytes});
+  return released;
+}
+
+void restore(InHook hook, Space space, const Released& released) noexcept {
+  if (phase() == Phase::off || released.address == 0) return;
+  ThreadState* const thread = current_thread(hook);
+  if (thread != nullptr) thread->reallocating = false;
+  if (released.node != 0) {
+    std::atomic<std::uint64_t>* const word = g_state.small_blocks.known_word(released.address);
+    word->store(
+        g_state.small_blocks.pack({released.address, static_cast<std::uint32_t>(released.bytes),
+                                   released.node, released.birth_s}),
+        std::memory_order_relaxed);
+    const std::uint32_t holder =
+        g_state.holders.find_or_add(hook, released.node, space, Api::none, 0);
+    if (holder != 0) g_state.holders.restore(hook, holder, released.bytes, 1);
+  } else if (released.weight != 0) {
+    live::Block replaced;
+    const live::Block block{released.address, released.bytes, released.holder, released.weight,
+                            released.birth_s};
+    if (g_state.blocks.insert(hook, block, replaced)) {
+      g_state.holders.restore(hook, block.holder, block.bytes * block.weight, block.weight);
+    } else {
+      drop();
+    }
+  }
+  count(hook, thread, space, {0, 0, -std::uint64_t{1}, 0, -released.usable_bytes});
+}
+
+void count_allocate(Space space, std::uint64_t bytes, std::uint64_t usable_bytes) noexcept {
+  const Delta delta{bytes, 1, 0, usable_bytes, 0};
+  ThreadState* const thread = known_thread();
+  return thread != nullptr ? count_quietly(*thread, space, delta) : count_unlaned(space, delta);
+}
+
+void count_free(Space space, std::uint64_t usable_bytes) noexcept {
+  const Delta delta{0, 0, 1, 0, usable_bytes};
+  ThreadState* const thread = known_thread();
+  return thread != nullptr ? count_quietly(*thread, space, delta) : count_unlaned(space, delta);
+}
+
+}  // namespace oomrec::recorder

@@ -1,0 +1,160 @@
+// Events of mappings: range table → counters; every one of them is recorded.
+#include <sys/mman.h>
+
+#include "recorder/events/mappings.h"
+#include "recorder/events/shared_memory.h"
+#include "recorder/session/writer.h"
+#include "recorder/stack/stack.h"
+#include "recorder/state/clock.h"
+#include "recorder/state/counters.h"
+#include "recorder/state/state.h"
+#include "recorder/state/thread_state.h"
+
+namespace oomrec::recorder {
+
+using session::g_session;
+using session::RangeKind;
+
+namespace {
+
+bool anonymous(const Mapping& mapping) noexcept {
+  return !mapping.file &&
+         (mapping.flags & (MAP_STACK | MAP_GROWSDOWN)) == 0;  // thread stacks never count
+}
+
+RangeKind kind_of(const Mapping& mapping) noexcept {
+  if (!anonymous(mapping)) return RangeKind::other;
+  if (mapping.protection == PROT_NONE || (mapping.flags & MAP_NORESERVE) != 0)
+    return RangeKind::reservation;
+  return (mapping.protection & PROT_WRITE) != 0 ? RangeKind::counted : RangeKind::other;
+}
+
+// A call that changes mappings: where it came from.
+struct Caller {
+  ThreadState* thread;
+  std::uint32_t node = 0;
+  std::uint32_t holder = 0;
+};
+
+Caller caller(InHook hook, std::uint64_t bytes, Api api, bool counts) noexcept {
+  Caller from{thread_for(hook, counts ? bytes : 0)};
+  if (from.thread == nullptr) return from;
+  maybe_read_clock(hook, *from.thread);
+  from.node = stack::capture(hook, from.thread->stacks, from.thread->root(hook));
+  from.thread->note_served(from.node);
+  if (counts) from.holder = g_state.holders.find_or_add(hook, from.node, Space::map, api, 0);
+  return from;
+}
+
+std::uint32_t birth_s(const Caller& from) noexcept {
+  return from.thread == nullptr ? 0 : from.thread->birth_s();
+}
+
+void count_change(InHook hook, const Caller& from, Api api,
+                  const live::RangeChange& change) noexcept {
+  if (phase() == Phase::active) {
+    auto& reserved = g_session.header().spaces[static_cast<std::size_t>(Space::map)].reserved_bytes;
+    reserved.fetch_add(static_cast<std::uint64_t>(change.reserved_bytes),
+                       std::memory_order_relaxed);
+    if (change.dropped != 0) drop(change.dropped);
+  }
+  if (from.thread != nullptr && change.added_bytes != 0)
+    tally(*from.thread, api, change.added_bytes, 1, true);
+  count(hook, from.thread, Space::map,
+        {change.added_bytes, change.added_count, static_cast<std::uint64_t>(change.removed_count),
+         change.added_bytes, change.removed_bytes});
+}
+
+}  // namespace
+
+void on_map(InHook hook, const Mapping& mapping) noexcept {
+  if (phase() == Phase::off) return;
+  const RangeKind kind = kind_of(mapping);
+  const Caller from = caller(hook, mapping.bytes, mapping.api, kind == RangeKind::counted);
+  count_change(hook, from, mapping.api,
+               g_state.ranges.map(hook, mapping.address, mapping.bytes, kind, anonymous(mapping),
+                                  from.holder, birth_s(from), false));
+  if (from.thread != nullptr) {
+    append_event(*from.thread, EventKind::map, mapping.api, mapping.address, mapping.bytes,
+                 from.node);
+  }
+}
+
+void on_unmap(InHook hook, Api api, std::uint64_t address, std::uint64_t bytes) noexcept {
+  if (phase() == Phase::off) return;
+  if (phase() == Phase::active) release_shared_file(address, bytes);
+  const Caller from{current_thread(hook)};
+  count_change(hook, from, api, g_state.ranges.unmap(hook, address, bytes));
+  if (from.thread == nullptr) return;
+  maybe_read_clock(hook, *from.thread);
+  append_event(*from.thread, EventKind::unmap, api, address, bytes, 0);
+}
+
+void on_remap(InHook hook, std::uint64_t old_address, std::uint64_t old_bytes,
+              std::uint64_t new_address, std::uint64_t new_bytes, bool old_stays) noexcept {
+  if (phase() == Phase::off) return;
+  const bool counts = !old_stays || g_state.ranges.counted_bytes(hook, old_address, 1) != 0;
+  const Caller from = caller(hook, new_bytes, Api::mremap, counts);
+  const RangeKind kind = counts ? RangeKind::counted : RangeKind::other;
+  count_change(hook, from, Api::mremap,
+               old_stays ? g_state.ranges.map(hook, new_address, new_bytes, kind, true, from.holder,
+                                              birth_s(from), false)
+                         : g_state.ranges.remap(hook, old_address, old_bytes, new_address,
+                                                new_bytes, from.holder, birth_s(from)));
+  if (from.thread == nullptr) return;
+  if (!old_stays)
+    append_event(*from.thread, EventKind::unmap, Api::mremap, old_address, old_bytes, 0);
+  append_event(*from.thread, EventKind::remap, Api::mremap, new_address, new_bytes, from.node);
+}
+
+void on_protect(InHook hook, std::uint64_t address, std::uint64_t bytes, int protection) noexcept {
+  if (phase() == Phase::off || ((protection & PROT_WRITE) == 0 && protection != PROT_NONE)) return;
+  const std::uint64_t newly = counted_by_protect(hook, address, bytes, protection);
+  const bool given_up =
+      protection == PROT_NONE && g_state.ranges.counted_bytes(hook, address, bytes) != 0;
+  if (newly == 0 && !given_up) return;
+  const Caller from = caller(hook, newly, Api::mprotect, newly != 0);
+  count_change(
+      hook, from, Api::mprotect,
+      g_state.ranges.protect(hook, address, bytes, protection, from.holder, birth_s(from)));
+  if (from.thread == nullptr) return;
+  const EventKind kind = newly != 0 ? EventKind::map : EventKind::unmap;
+  append_event(*from.thread, kind, Api::mprotect, address, newly != 0 ? newly : bytes, from.node);
+}
+
+void on_break(InHook hook, Api api, std::uint64_t old_break, std::uint64_t new_break) noexcept {
+  if (phase() == Phase::off || old_break == new_break || old_break == 0 || new_break == 0) return;
+  // The kernel maps whole pages: what lies below the page of the old break is there already.
+  const std::uint64_t low = live::page_up(old_break < new_break ? old_break : new_break);
+  const std::uint64_t high = live::page_up(old_break < new_break ? new_break : old_break);
+  if (new_break < old_break) return on_unmap(hook, api, low, high - low);
+  const Caller from = caller(hook, high - low, api, true);
+  count_change(hook, from, api,
+               g_state.ranges.map(hook, low, high - low, RangeKind::counted, true, from.holder,
+                                  birth_s(from), true));
+  if (from.thread != nullptr) {
+    append_event(*from.thread, EventKind::map, api, low, high - low, from.node);
+  }
+}
+
+std::uint64_t counted_bytes(InHook hook, const Mapping& mapping) noexcept {
+  if (phase() == Phase::off || kind_of(mapping) != RangeKind::counted) return 0;
+  const std::uint64_t bytes = live::page_up(mapping.bytes);
+  if ((mapping.flags & MAP_FIXED) == 0) return bytes;
+  const std::uint64_t there = g_state.ranges.counted_bytes(hook, mapping.address, bytes);
+  return bytes > there ? bytes - there : 0;
+}
+
+std::uint64_t counted_by_protect(InHook hook, std::uint64_t address, std::uint64_t bytes,
+                                 int protection) noexcept {
+  if (phase() == Phase::off || (protection & PROT_WRITE) == 0) return 0;
+  return g_state.ranges.promotable_bytes(hook, address, bytes);
+}
+
+std::uint64_t counted_by_remap(InHook hook, std::uint64_t old_address,
+                               std::uint64_t growth) noexcept {
+  if (phase() == Phase::off || growth == 0) return 0;
+  return g_state.ranges.counted_bytes(hook, old_address, 1) != 0 ? live::page_up(growth) : 0;
+}
+
+}  // namespace oomrec::recorder

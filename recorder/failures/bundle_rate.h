@@ -1,0 +1,47 @@
+// How often a process may write bundles.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+namespace oomrec::recorder {
+
+// When a bundle may be written: one at a time, the first three at once, then none before fifty
+// times the last one's writing time has passed (so that writing costs less than 2 %), and never
+// more than twenty a process, of which the last is kept for its end. Times in ns, of any clock.
+//
+// Only the thread that writes a bundle says that it ended; others may ask at that moment, and are
+// answered as before it or as after it.
+class BundleRate {
+ public:
+  static constexpr std::uint32_t kAtOnce = 3;
+  static constexpr std::uint32_t kMost = 20;
+  static constexpr std::uint64_t kPauseFactor = 50;
+
+  bool due(std::uint64_t now_ns) const noexcept {
+    const std::uint32_t written = written_.load(std::memory_order_relaxed);
+    if (written + 1 >= kMost) return false;
+    return written < kAtOnce || now_ns >= due_ns_.load(std::memory_order_relaxed);
+  }
+  bool due_at_the_end() const noexcept { return written_.load(std::memory_order_relaxed) < kMost; }
+
+  void ended(std::uint64_t began_ns, std::uint64_t now_ns) noexcept {
+    due_ns_.store(now_ns + kPauseFactor * (now_ns - began_ns), std::memory_order_relaxed);
+    ended_ns_.store(now_ns, std::memory_order_relaxed);
+    written_.fetch_add(1, std::memory_order_relaxed);
+  }
+  std::uint64_t ended_ns() const noexcept { return ended_ns_.load(std::memory_order_relaxed); }
+
+  void forget() noexcept {
+    written_.store(0, std::memory_order_relaxed);
+    ended_ns_.store(0, std::memory_order_relaxed);
+    due_ns_.store(0, std::memory_order_relaxed);
+  }
+
+ private:
+  std::atomic<std::uint32_t> written_{0};
+  std::atomic<std::uint64_t> ended_ns_{0};
+  std::atomic<std::uint64_t> due_ns_{0};  // from the fourth bundle on
+};
+
+}  // namespace oomrec::recorder

@@ -1,0 +1,92 @@
+#include "recorder/failures/crash.h"
+
+#include <time.h>
+
+#include <atomic>
+
+#include "common/system/files.h"
+#include "common/verdict/verdict.h"
+#include "recorder/failures/failures.h"
+#include "recorder/session/writer.h"
+#include "recorder/stack/stack.h"
+#include "recorder/state/failed_request.h"
+#include "recorder/state/state.h"
+#include "recorder/state/thread_state.h"
+
+namespace oomrec::recorder {
+
+using session::Crash;
+using session::g_session;
+
+namespace {
+
+enum class Stage : std::uint8_t { none, under_way, told };
+constinit std::atomic<Stage> g_stage{Stage::none};
+
+void wait_until_told() noexcept {
+  const std::uint64_t seconds = 3 * g_state.options.bundle_seconds;  // as tell_crash()
+  const std::uint64_t deadline = system::monotonic_ns() + seconds * 1'000'000'000;
+  while (g_stage.load(std::memory_order_acquire) != Stage::told &&
+         system::monotonic_ns() < deadline) {
+    const timespec pause{0, 1'000'000};
+    system::call(SYS_nanosleep, &pause, nullptr);
+  }
+}
+
+stack::Registers registers_of(const ucontext_t& interrupted) noexcept {
+  const auto& registers = interrupted.uc_mcontext.gregs;
+  const auto value = [&](int number) { return static_cast<std::uint64_t>(registers[number]); };
+  return {value(REG_RIP), value(REG_RSP), value(REG_RBP), true};
+}
+
+void fill_in_signal(Crash& crash, int signal, const siginfo_t& info) noexcept {
+  const int code = info.si_code;
+  crash.code = code;
+  if (code == SI_USER || code == SI_QUEUE || code == SI_TKILL) crash.sender_pid = info.si_pid;
+  if (code > 0 && code != SI_KERNEL && signal != SIGABRT)
+    crash.address = reinterpret_cast<std::uint64_t>(info.si_addr);
+  crash.time_ns = system::monotonic_ns();
+}
+
+void fill_in_thread(InHook hook, Crash& crash, ThreadState& thread,
+                    const stack::Registers& at) noexcept {
+  crash.thread = thread.thread;
+  const Refusal& refusal = thread.refusal;
+  if (refusal.time_ns != 0) {
+    crash.failure = refusal.entry;
+    crash.failure_bytes = refusal.request.bytes;
+    crash.failure_time_ns = refusal.time_ns;
+    if (refusal.served) crash.flags |= session::kCrashServedSince;
+  }
+  if (crash.address != 0 && stack::is_beyond_stack(hook, at.sp, crash.address))
+    crash.flags |= session::kCrashGuardPage;
+  crash.frame_count = stack::capture_interrupted(hook, thread.stacks, at, crash.frames);
+}
+
+void record(InHook hook, int signal, const siginfo_t& info,
+            const ucontext_t& interrupted) noexcept {
+  Crash& crash = g_session.header().crash;
+  fill_in_signal(crash, signal, info);
+  ThreadState* const thread = current_thread(hook);
+  if (thread != nullptr) fill_in_thread(hook, crash, *thread, registers_of(interrupted));
+  crash.signal.store(static_cast<std::uint32_t>(signal), std::memory_order_release);
+  if (thread != nullptr && bundle::follows_refusal(g_session.header()))
+    tell_crash(hook, thread->refusal);
+}
+
+}  // namespace
+
+void on_crash(InHook hook, int signal, const siginfo_t& info,
+              const ucontext_t& interrupted) noexcept {
+  if (phase() != Phase::active || system::is_sandboxed() || system::process_id() != g_state.pid)
+    return;
+  Stage none = Stage::none;
+  if (!g_stage.compare_exchange_strong(none, Stage::under_way, std::memory_order_acq_rel))
+    return wait_until_told();
+  record(hook, signal, info, interrupted);
+  g_stage.store(Stage::told, std::memory_order_release);
+}
+
+void forget_crash(InHook) noexcept { g_stage.store(Stage::none, std::memory_order_relaxed); }
+
+}  // namespace oomrec::recorder

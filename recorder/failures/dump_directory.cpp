@@ -1,0 +1,137 @@
+#include "recorder/failures/dump_directory.h"
+
+#include <sys/types.h>
+#include <sys/utsname.h>
+
+#include <atomic>
+#include <cstring>
+
+#include "common/system/spin_lock.h"
+#include "common/system/syscalls.h"
+#include "common/text/expand.h"
+#include "recorder/process/absolute_path.h"
+#include "recorder/state/state.h"
+
+namespace oomrec::recorder {
+
+using session::g_session;
+using session::StringId;
+
+namespace {
+
+constexpr std::size_t kPathBytes = 4096;
+
+// A bundle may be written while the program changes its mind: a path stays where it is until
+// kPaths - 1 others have been named.
+constexpr std::uint32_t kPaths = 8;
+
+struct Path {
+  char text[kPathBytes];
+  StringId string;  // in the session of process `pid`
+  pid_t pid;
+};
+
+struct Dumps {
+  char pattern[kPathBytes];  // as the process was started: absolute; % words stand
+  char expanded[kPathBytes];
+  system::SpinLock lock;
+  Path paths[kPaths];
+  std::uint32_t next;                  // to be replaced
+  std::atomic<std::uint32_t> current;  // 1 + its number; 0: as the process was started
+  std::atomic<std::uint64_t> max_dumps, max_total_bytes;
+  StringId as_started;
+};
+constinit Dumps g_dumps{};
+
+std::uint32_t place_of(std::string_view directory) noexcept {
+  for (std::uint32_t place = 0; place < kPaths; ++place) {
+    if (directory == g_dumps.paths[place].text) return place;
+  }
+  // Not the present one: a bundle may be about to be written there.
+  std::uint32_t place = g_dumps.next;
+  if (place + 1 == g_dumps.current.load(std::memory_order_relaxed)) place = (place + 1) % kPaths;
+  g_dumps.next = (place + 1) % kPaths;
+  Path& path = g_dumps.paths[place];
+  std::memcpy(path.text, directory.data(), directory.size());
+  path.text[directory.size()] = '\0';
+  path.pid = 0;
+  return place;
+}
+
+void expand_dump_directory() noexcept {
+  utsname host{};
+  system::call(SYS_uname, &host);
+  char program[1024];
+  const long bytes = system::call(SYS_readlink, "/proc/self/exe", program, sizeof(program));
+  bundle::PathWords words;
+  words.pid = g_state.pid;
+  words.host = host.nodename;
+  words.program = {program, bytes < 0 ? 0 : static_cast<std::size_t>(bytes)};
+  words.start_realtime_ns = g_session.header().start_realtime_ns;
+  if (!bundle::expand_path(g_dumps.pattern, words, g_dumps.expanded, kPathBytes)) {
+    std::memcpy(g_dumps.expanded, g_dumps.pattern, kPathBytes);
+  }
+}
+
+// The path's string in the session there is now; 0: there is none yet.
+StringId string_of(InHook hook, Path& path) noexcept {
+  if (path.pid != g_state.pid) {
+    path.string = g_session.add_string(hook, path.text);
+    path.pid = path.string != 0 ? g_state.pid : 0;
+  }
+  return path.string;
+}
+
+}  // namespace
+
+void start_dumps(const char* directory) noexcept {
+  make_absolute(directory, g_dumps.pattern);
+  std::memcpy(g_dumps.expanded, g_dumps.pattern, kPathBytes);  // until it is expanded
+}
+
+const char* dump_directory() noexcept { return g_dumps.expanded; }
+
+bundle::Destination destination() noexcept {
+  const std::uint32_t current = g_dumps.current.load(std::memory_order_acquire);
+  if (current == 0) {
+    const Options& options = g_state.options;
+    return {dump_directory(), options.max_dumps, options.max_total_mb << 20};
+  }
+  return {g_dumps.paths[current - 1].text, g_dumps.max_dumps.load(std::memory_order_relaxed),
+          g_dumps.max_total_bytes.load(std::memory_order_relaxed)};
+}
+
+bool set_dumps(InHook hook, std::string_view directory, std::uint64_t max_dumps,
+               std::uint64_t max_total_mb) noexcept {
+  if (directory.size() >= kPathBytes || (!directory.empty() && directory[0] != '/')) return false;
+  const system::SpinGuard guard{g_dumps.lock};
+  if (!guard) return false;
+  StringId string = g_dumps.as_started;
+  if (directory.empty()) {
+    g_dumps.current.store(0, std::memory_order_release);
+  } else {
+    const std::uint32_t place = place_of(directory);
+    string = string_of(hook, g_dumps.paths[place]);
+    g_dumps.max_dumps.store(max_dumps, std::memory_order_relaxed);
+    // More MiB than can be counted in bytes are as good as no bound.
+    const bool bound = max_total_mb <= ~std::uint64_t{0} >> 20;
+    g_dumps.max_total_bytes.store(bound ? max_total_mb << 20 : 0, std::memory_order_relaxed);
+    g_dumps.current.store(place + 1, std::memory_order_release);
+  }
+  // Who completes the record of a dead process looks there.
+  if (phase() == Phase::active && string != 0) g_session.header().dump_directory = string;
+  return true;
+}
+
+void forget_dumps(InHook) noexcept { g_dumps.lock.unlock(); }
+
+StringId describe_dumps(InHook hook) noexcept {
+  expand_dump_directory();
+  g_dumps.as_started = g_session.add_string(hook, dump_directory());
+  const std::uint32_t current = g_dumps.current.load(std::memory_order_acquire);
+  if (current == 0) return g_dumps.as_started;
+  const StringId string = string_of(hook, g_dumps.paths[current - 1]);
+  return string != 0 ? string : g_dumps.as_started;
+}
+
+}  // namespace oomrec::recorder

@@ -1,0 +1,21 @@
+// What the program says of its exceptions.
+#pragma once
+
+#include <cstdint>
+
+#include "common/system/hook_scope.h"
+#include "common/text/exception_texts.h"
+#include "recorder/failures/bundle_scheduler.h"
+
+namespace oomrec::recorder {
+
+// oomrec_exception(): completes the bundle of this thread's latest refusal, if that is later than
+// the refusal number `since`; with `any_thread` of the newest one of all, if this thread has none;
+// else a bundle with the trigger `exception`.
+Told tell_exception(InHook, const bundle::ExceptionTexts&, std::uint32_t since,
+                    bool any_thread) noexcept;
+
+// After a fork.
+void forget_exceptions(InHook) noexcept;
+
+}  // namespace oomrec::recorder

@@ -1,0 +1,50 @@
+#include "recorder/failures/exit.h"
+
+#include "common/system/files.h"
+#include "recorder/failures/bundle_requests.h"
+#include "recorder/failures/bundle_scheduler.h"
+#include "recorder/failures/failures.h"
+#include "recorder/helper/from_process.h"
+#include "recorder/process/ended_children.h"
+#include "recorder/session/writer.h"
+#include "recorder/state/state.h"
+
+namespace oomrec::recorder {
+
+using session::g_session;
+
+namespace {
+
+// The shells that start a program are recorded, too, and nobody wants to know of them.
+bool held_much() noexcept {
+  std::uint64_t peak = 0;
+  for (std::size_t i = 0; i < kSpaceCount; ++i) {
+    if (adds_up(static_cast<Space>(i)))
+      peak += g_session.header().spaces[i].peak_bytes.load(std::memory_order_relaxed);
+  }
+  return peak >= std::uint64_t{16} << 20;
+}
+
+// One of many that fails, and was refused nothing itself: if another rank was, that is why.
+bool failed_as_a_rank(const session::Header& header, int status) noexcept {
+  return header.rank.known != 0 && status != 0 && header.failures_total == 0;
+}
+
+}  // namespace
+
+void on_exit(InHook hook, int status, ExitKind) noexcept {
+  if (phase() != Phase::active || !same_process()) return;
+  tell_last_failure(hook, status);
+  if (g_state.options.dump_at_exit && held_much()) dump(hook, "at the end of the process");
+  bundle::finish(hook, static_cast<unsigned>(g_state.options.bundle_seconds));
+  complete_outcome_at_end(hook, status);
+  session::Header& header = g_session.header();
+  const std::uint64_t now = system::monotonic_ns();
+  // Who recovers it finds out whether there is something to tell.
+  const bool may_follow = lost_child_lately(header, now) || failed_as_a_rank(header, status);
+  if (may_follow) header.last_tick_ns.store(now, std::memory_order_relaxed);
+  g_session.mark(hook, session::State::exited, status);
+  if (last_failure_told() && !may_follow) g_session.remove_file(hook);
+}
+
+}  // namespace oomrec::recorder

@@ -1,0 +1,15 @@
+// The process ends by its own will.
+#pragma once
+
+#include <cstdint>
+
+#include "common/system/hook_scope.h"
+
+namespace oomrec::recorder {
+
+enum class ExitKind : std::uint8_t { exit, quick_exit, immediate };
+// The process is ending by its own will. Writes the last refusal's bundle if it is in none yet,
+// completes outcomes, marks the session and removes its file when nobody needs it.
+void on_exit(InHook, int status, ExitKind) noexcept;
+
+}  // namespace oomrec::recorder

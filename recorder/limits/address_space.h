@@ -1,0 +1,13 @@
+// --limit-as: the kernel enforces SIZE plus what the recorder maps, so that the program has SIZE.
+#pragma once
+
+#include <cstdint>
+
+namespace oomrec::recorder {
+
+// From start(). False: it could not be set.
+bool limit_address_space() noexcept;
+// Enters it in the header of a session that has just begun.
+void describe_address_space_limit() noexcept;
+
+}  // namespace oomrec::recorder

@@ -1,0 +1,98 @@
+// Exact counters, in usable bytes at both ends, and how they reach the totals.
+//
+// A thread counts in its own lane, unlocked. Each 64 KiB or so it publishes its share to the
+// space's total: what limits are checked against, and where the peak is seen. A new peak a
+// hundredth above the last step raises the step's number; holders save themselves (holder_table.h).
+// So a holder must be changed *before* the counters, else the peak's picture lacks the block that
+// made it.
+#pragma once
+
+#include <bit>
+#include <cstdint>
+
+#include "common/system/atomics.h"
+#include "recorder/state/hand_over.h"
+#include "recorder/state/state.h"
+#include "recorder/state/thread_state.h"
+
+namespace oomrec::recorder {
+
+// A change of one space's counters. Constants that are zero cost nothing: count() is inlined.
+struct Delta {
+  std::uint64_t allocated_bytes = 0;  // asked for
+  std::uint64_t allocated_count = 0;
+  std::uint64_t freed_count = 0;
+  std::uint64_t usable_allocated_bytes = 0;
+  std::uint64_t usable_freed_bytes = 0;
+
+  std::int64_t live_bytes() const noexcept {
+    return static_cast<std::int64_t>(usable_allocated_bytes - usable_freed_bytes);
+  }
+};
+
+template <class Add>
+inline void add_delta(session::SpaceCounters& counters, const Delta& delta, Add add) noexcept {
+  if (delta.allocated_bytes != 0) add(counters.allocated_bytes, delta.allocated_bytes);
+  if (delta.allocated_count != 0) add(counters.allocated_count, delta.allocated_count);
+  if (delta.freed_count != 0) add(counters.freed_count, delta.freed_count);
+  if (delta.usable_allocated_bytes != 0)
+    add(counters.usable_allocated_bytes, delta.usable_allocated_bytes);
+  if (delta.usable_freed_bytes != 0) add(counters.usable_freed_bytes, delta.usable_freed_bytes);
+}
+
+// Adds the thread's share to the totals; the clock and perhaps the tick go with it.
+void publish(InHook, ThreadState&, Space) noexcept;
+
+// `live` more bytes are in a space's total: raises peak and step.
+void raise_peak(session::SpaceTotals&, std::int64_t live) noexcept;
+
+// Counts where no lane is at hand: slower, shared. By value: a reference would keep the Delta of
+// the fast way in memory.
+void count_unlaned(Space, Delta) noexcept;
+
+// What was counted without a lane becomes this lane's.
+void fold_unlaned(InHook, ThreadState&) noexcept;
+
+inline void count_quietly(ThreadState& thread, Space space, const Delta& delta) noexcept {
+  const auto at = static_cast<std::size_t>(space);
+  add_delta(thread.lane->spaces[at], delta,
+            [](auto& word, std::uint64_t by) noexcept { add_own(word, by); });
+  add_own(thread.unpublished[at], delta.live_bytes());
+}
+
+// Once its share is large enough.
+inline void maybe_publish(InHook hook, ThreadState& thread, Space space) noexcept {
+  const std::int64_t share =
+      thread.unpublished[static_cast<std::size_t>(space)].load(std::memory_order_relaxed);
+  constexpr auto kShare = static_cast<std::int64_t>(kPublishBytes);
+  if (share >= kShare || share <= -kShare) [[unlikely]]
+    publish(hook, thread, space);
+  leave(&thread);
+}
+
+inline void count(InHook hook, ThreadState* thread, Space space, const Delta& delta) noexcept {
+  if (thread == nullptr) [[unlikely]]
+    return count_unlaned(space, delta);
+  count_quietly(*thread, space, delta);
+  maybe_publish(hook, *thread, space);
+}
+
+// Tallies by size and by API: of the events that are recorded, weighted.
+inline void tally(ThreadState& thread, Api api, std::uint64_t bytes, std::uint32_t weight,
+                  bool sized) noexcept {
+  const std::uint64_t count = weight, sum = bytes * weight;
+  const auto bump = [&](session::Tally& entry) noexcept {
+    add_own(entry.count, count);
+    add_own(entry.bytes, sum);
+  };
+  bump(thread.lane->apis[static_cast<std::size_t>(api)]);
+  if (sized) {
+    const auto bucket = static_cast<std::uint32_t>(std::bit_width(bytes));
+    bump(thread.lane->sizes[bucket < session::kSizeBuckets ? bucket : session::kSizeBuckets - 1]);
+  }
+}
+
+// Heap and counted mappings, as the soft limit counts.
+std::int64_t live_bytes(const ThreadState*) noexcept;
+
+}  // namespace oomrec::recorder

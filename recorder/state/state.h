@@ -1,0 +1,86 @@
+// What the parts of the recorder share: one struct, constinit and trivially destructible, because
+// hooks run before constructors and after destructors. No other file of recorder/ has a global.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+#include "common/options/options.h"
+#include "common/session/layout.h"
+#include "recorder/live/block_hash.h"
+#include "recorder/live/device_blocks.h"
+#include "recorder/live/holder_table.h"
+#include "recorder/live/range_table.h"
+#include "recorder/live/side_table.h"
+#include "recorder/live/soft_limit.h"
+#include "recorder/session/writer.h"
+
+namespace oomrec::recorder {
+
+enum class Phase : std::uint8_t {
+  off,      // before start(), or abandoned
+  waiting,  // a fork's child that is not worth a session yet: events are only counted
+  active,
+};
+
+inline constexpr std::uint64_t kLargeBytes = 64 * 1024;        // recorded exactly in sampled mode
+inline constexpr std::uint64_t kPublishBytes = 64 * 1024;      // a thread's share of the totals
+inline constexpr std::uint64_t kWaitingBytes = 1024 * 1024;    // allocated before a child's session
+inline constexpr std::uint64_t kTickNs = 100'000'000;          // at most ten a second
+inline constexpr std::uint64_t kRecoveredNs = 10'000'000'000;  // lived on: the refusal did no harm
+
+struct State {
+  std::atomic<Phase> phase{Phase::off};
+  std::atomic<Mode> mode{Mode::off};  // in force: exact falls back to sampled
+
+  // Sampling in force: both double when tables are full.
+  std::atomic<std::uint64_t> interval_bytes{512 * 1024};
+  std::atomic<std::uint64_t> large_bytes{kLargeBytes};
+
+  // Number of this process image's session, in a page that a fork wipes: 0 there means "you are a
+  // child that nobody told". Threads compare it with the one they were given their lane under.
+  std::atomic<std::uint32_t> no_generation{0};
+  std::atomic<std::uint32_t>* generation = &no_generation;
+  std::uint32_t last_generation = 0;
+
+  // Events of threads that have no lane (yet), by space; folded into a lane when one is at hand.
+  session::SpaceCounters unlaned[session::kLaneSpaces] = {};
+  std::atomic<std::uint64_t> unlaned_events{0};
+  std::atomic<std::uint64_t> waiting_bytes{0};
+  std::atomic<bool> beginning{false};
+  std::uint32_t inherited_holder = 0;  // of the heap
+
+  live::HolderTable holders;
+  live::SideTable small_blocks;  // of the heap, recorded exactly
+  live::BlockHash blocks;        // all others
+  live::RangeTable ranges{holders};
+  live::DeviceBlocks device_blocks;
+
+  // In sampled mode, where most blocks are not recorded. False: this one is not, nor was it the
+  // parent's.
+  bool may_be_recorded(std::uint64_t address) const noexcept {
+    return blocks.may_hold(address) || inherited_holder != 0 || small_blocks.used();
+  }
+
+  limit::SoftLimit limit;
+  std::atomic<bool> may_refuse{false};  // there is a limit, or a rule of --fail
+  bool heap_rules = false;              // of --fail: no event of the heap may pass quickly
+
+  Options options;
+  std::uint64_t budget_bytes = 0;
+  std::uint64_t start_ns = 0;
+  int pid = 0;
+};
+
+extern constinit State g_state;
+
+// False in a vfork child, which has its parent's memory, and must leave its session alone.
+bool same_process() noexcept;
+
+inline Phase phase() noexcept { return g_state.phase.load(std::memory_order_relaxed); }
+inline bool exact() noexcept { return g_state.mode.load(std::memory_order_relaxed) == Mode::exact; }
+inline void drop(std::uint64_t events = 1) noexcept {
+  session::g_session.header().dropped_events.fetch_add(events, std::memory_order_relaxed);
+}
+
+}  // namespace oomrec::recorder

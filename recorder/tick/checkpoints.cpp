@@ -1,0 +1,89 @@
+#include "recorder/tick/checkpoints.h"
+
+#include <algorithm>
+#include <bit>
+#include <span>
+
+#include "recorder/state/state.h"
+#include "recorder/tick/time_line.h"
+
+namespace oomrec::recorder {
+
+using live::LargeHolder;
+using session::Checkpoint;
+using session::CheckpointRow;
+using session::g_session;
+using session::kCheckpointRows;
+using session::kCheckpoints;
+
+namespace {
+
+struct Checkpoints {
+  TimeLine<kCheckpoints> line;
+  std::uint32_t entry_of[kCheckpoints] = {};  // place → entry in `checkpoints`
+  LargeHolder largest[kCheckpointRows] = {};
+};
+constinit Checkpoints g_checkpoints;
+
+// Rows of one checkpoint: together they have an eighth of the budget.
+std::uint32_t most_rows() noexcept {
+  const std::uint64_t share =
+      g_state.budget_bytes / 8 / (std::uint64_t{kCheckpoints} * sizeof(CheckpointRow));
+  return static_cast<std::uint32_t>(std::clamp<std::uint64_t>(share, 16, kCheckpointRows));
+}
+
+// An entry that is used again keeps its rows where they suffice; those of a small program stay few.
+void make_room(InHook hook, Checkpoint& entry, std::uint32_t rows) noexcept {
+  constexpr std::uint32_t kFewest = 16;
+  if (entry.capacity >= rows) return;
+  const std::uint32_t wanted = std::max(kFewest, std::bit_ceil(rows));
+  std::uint32_t first = 0, count = 0, index = 0;
+  while (count < wanted &&
+         g_session.checkpoint_rows.append(hook, index, [](CheckpointRow&) noexcept {})) {
+    if (count++ == 0) first = index;
+  }
+  if (count <= entry.capacity) return;
+  entry.first_row = first;
+  entry.capacity = count;
+}
+
+void write_checkpoint(InHook hook, Checkpoint& entry, std::uint64_t now,
+                      std::span<const LargeHolder> largest) noexcept {
+  const session::Header& header = g_session.header();
+  const auto time_ms = static_cast<std::uint32_t>((now - header.start_monotonic_ns) / 1'000'000);
+  entry.time_ns.store(0, std::memory_order_relaxed);
+  std::atomic_thread_fence(std::memory_order_release);
+  make_room(hook, entry, static_cast<std::uint32_t>(largest.size()));
+  largest = largest.first(std::min<std::size_t>(largest.size(), entry.capacity));
+  entry.rows = 0;
+  for (const LargeHolder& row : largest) {
+    g_session.checkpoint_rows.at(entry.first_row + entry.rows++) = {
+        row.holder, time_ms, static_cast<std::uint64_t>(row.live_bytes)};
+  }
+  for (std::size_t at = 0; at < kSpaceCount; ++at)
+    entry.live_bytes[at] = header.spaces[at].live_bytes();
+  entry.time_ns.store(now, std::memory_order_release);
+}
+
+}  // namespace
+
+void add_checkpoint(InHook hook, std::uint32_t tick, std::uint64_t now) noexcept {
+  live::Candidates& candidates = g_state.holders.candidates();
+  candidates.look_further(hook);
+  auto& line = g_checkpoints.line;
+  if (!line.wants(tick)) return;
+  std::span<LargeHolder> largest{g_checkpoints.largest, most_rows()};
+  if (!candidates.largest(hook, largest)) return;
+  const std::uint32_t place = line.place(tick);
+  if (place == line.kNone) return;
+  std::uint32_t& entry = g_checkpoints.entry_of[place];
+  if (place == line.count()) {
+    if (!g_session.checkpoints.append(hook, entry, [](Checkpoint&) noexcept {})) return;
+    line.added();
+  }
+  write_checkpoint(hook, g_session.checkpoints.at(entry), now, largest);
+}
+
+void forget_checkpoints(InHook) noexcept { g_checkpoints.line.forget(); }
+
+}  // namespace oomrec::recorder
