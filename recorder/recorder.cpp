@@ -94,7 +94,7 @@ std::uint32_t inherited_node(InHook hook) noexcept {
 
 // What is left of the parent's heap as the session begins, with the little that the child has
 // allocated since, as one holder; its mappings likewise. The counters have them already.
-void hold_inherited(InHook hook) noexcept {
+void add_inherited_holder(InHook hook) noexcept {
   const session::SpaceCounters& heap = g_state.unlaned[static_cast<std::size_t>(Space::heap)];
   const std::uint32_t node = inherited_node(hook);
   const auto holder_of = [&](Space space) noexcept {
@@ -140,18 +140,18 @@ bool open_session(InHook hook, bool child) noexcept {
   describe_address_space_limit();
   describe_rank(hook);
   g_state.start_ns = header.start_monotonic_ns;
-  header.dump_directory = describe_dumps(hook);
+  header.dump_directory = describe_dump_directory(hook);
   g_state.mode.store(options.mode, std::memory_order_relaxed);
   g_state.generation->store(++g_state.last_generation, std::memory_order_relaxed);
-  if (child) hold_inherited(hook);
-  begin_health(hook);
+  if (child) add_inherited_holder(hook);
+  start_health(hook);
   g_state.phase.store(Phase::active, std::memory_order_release);
   return true;
 }
 
 // The user named a directory for recordings, and may look for them there. Forked children say
 // nothing: it is the same again.
-void tell_place() noexcept {
+void report_session_directory() noexcept {
   const std::string_view named{g_process.session_directory};
   if (g_session.made_directory()) say({"made ", named, " for recordings"});
   const int error = g_session.directory_error();
@@ -182,14 +182,14 @@ bool start(const Options& options) noexcept {
   if (options.mode == Mode::off) return false;
   system::read_roots(environ);
   g_state.pid = system::process_id();
-  start_injection(options.fail);
-  set_limit(hook, options.limit);
+  start_fault_injection(options.fail);
+  set_soft_limit(hook, options.limit);
   g_process.python_raw_malloc = variable(environ, "PYTHONMALLOC").substr(0, 6) == "malloc";
-  remember_rank(environ);
+  store_rank(environ);
   g_process.simulated = variable(environ, "OOMREC_SIMULATED") == "1";
   if (options.session_dir[0] != '\0')
     make_absolute(options.session_dir, g_process.session_directory);
-  start_dumps(options.dump_dir);
+  start_dump_directory(options.dump_dir);
 
   map_generation();
   stack::start();
@@ -197,7 +197,7 @@ bool start(const Options& options) noexcept {
     say({"recorder off: ", g_session.off_reason()});
     return false;
   }
-  tell_place();
+  report_session_directory();
   prepare_handlers();
   if (!bundle::prepare(environ)) say({"no bundles: no memory for their writer"});
   if (!limit_address_space()) say({"RLIMIT_AS could not be set"});
@@ -216,13 +216,13 @@ void on_fork_child(InHook hook) noexcept {
   if (system::is_sandboxed() || !g_state.options.children)
     return;  // the parent's session is not touched again
   g_state.pid = system::process_id();
-  forget_crash(hook);
-  forget_handlers(hook);
-  forget_shared_memory(hook);
-  forget_dumps(hook);
+  reset_crash_after_fork(hook);
+  reset_handlers_after_fork(hook);
+  reset_shared_memory_after_fork(hook);
+  reset_dump_directory_after_fork(hook);
 
   if (had_session) {
-    keep_labels(hook);
+    save_labels(hook);
     const session::View parent = g_session.view();
     // Mappings are known exactly, the ranges; a GPU's memory stays the parent's.
     const session::View::Totals totals = parent.totals(Space::heap);
@@ -231,24 +231,24 @@ void on_fork_child(InHook hook) noexcept {
     count_unlaned(Space::heap, {bytes, count, 0, bytes, 0});
     g_session.detach(hook);
     stack::forget_session(hook);
-    forget_threads(hook);
-    forget_failures(hook);
-    forget_action(hook);
-    forget_ticks(hook);
-    forget_news(hook);
-    forget_waiters(hook);
-    forget_watermark(hook);
-    forget_names(hook);
+    reset_threads_after_fork(hook);
+    reset_failures_after_fork(hook);
+    reset_oom_action_after_fork(hook);
+    reset_ticks_after_fork(hook);
+    reset_thresholds_after_fork(hook);
+    reset_waiters_after_fork(hook);
+    reset_watermark_after_fork(hook);
+    reset_names_after_fork(hook);
     g_state.holders.forget(hook);
     g_state.blocks.forget(hook);
-    forget_devices(hook);
-    forget_near_devices(hook);
+    reset_devices_after_fork(hook);
+    reset_device_warnings_after_fork(hook);
     g_state.small_blocks.forget(hook);
     g_state.limit.forget();
     const live::RangeChange maps = g_state.ranges.detach(hook);
     count_unlaned(Space::map, {maps.added_bytes, maps.added_count, 0, maps.added_bytes, 0});
   }
-  restart_injection();
+  reset_fault_injection_after_fork();
   g_state.waiting_bytes.store(0, std::memory_order_relaxed);
   g_state.beginning.store(false, std::memory_order_relaxed);
   g_state.inherited_holder = 0;

@@ -24,7 +24,7 @@ bool start(const Options&) noexcept;
 bool is_active() noexcept;
 
 // The child of a fork (seen by the hook, or by the wiped page after a raw clone): the parent's
-// session is let go; one of our own begins at the first MiB or the first refusal.
+// session is let go; one of our own begins at the first MiB or the first failure.
 void on_fork_child(InHook) noexcept;
 
 // The process image is about to be replaced; taken back when exec failed. `same_process` is false

@@ -44,7 +44,7 @@ OOMREC_EXPORT void oomrec_mark(const char* text) {
 }
 
 OOMREC_EXPORT void oomrec_set_limit(uint64_t bytes) {
-  as_recorder([&](oomrec::InHook hook) { oomrec::recorder::set_limit(hook, bytes); });
+  as_recorder([&](oomrec::InHook hook) { oomrec::recorder::set_soft_limit(hook, bytes); });
 }
 
 OOMREC_EXPORT void oomrec_watermark_begin(void) {
@@ -62,7 +62,7 @@ OOMREC_EXPORT int oomrec_set_dumps(const char* directory, uint32_t max_dumps,
                                    uint64_t max_total_mb) {
   bool done = false;
   as_recorder([&](oomrec::InHook hook) {
-    done = oomrec::recorder::set_dumps(hook, text_of(directory), max_dumps, max_total_mb);
+    done = oomrec::recorder::set_dump_directory(hook, text_of(directory), max_dumps, max_total_mb);
   });
   return done ? 1 : 0;
 }

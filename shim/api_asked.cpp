@@ -157,7 +157,7 @@ uint32_t give_path(char* path, uint32_t bytes, Find find) noexcept {
 }
 
 // 1, 2 or 0, as oomrec_exception() returns it.
-int tell(InHook hook, const recorder::Told& told, char* path, uint32_t bytes) noexcept {
+int tell(InHook hook, const recorder::WrittenBundle& told, char* path, uint32_t bytes) noexcept {
   if (told.bundle == 0) return 0;
   give_path(path, bytes,
             [&](std::span<char> out) { return recorder::bundle_path(hook, told.bundle, out); });
@@ -208,13 +208,13 @@ OOMREC_EXPORT uint32_t oomrec_last_bundle(char* path, uint32_t bytes) {
 
 OOMREC_EXPORT uint32_t oomrec_last_failure(void) {
   uint32_t number = 0;
-  as_recorder([&](InHook hook) { number = recorder::last_failure(hook); });
+  as_recorder([&](InHook hook) { number = recorder::last_failure_number(hook); });
   return number;
 }
 
 OOMREC_EXPORT uint32_t oomrec_failures(void) {
   uint32_t number = 0;
-  as_recorder([&](InHook hook) { number = recorder::failures(hook); });
+  as_recorder([&](InHook hook) { number = recorder::failure_count(hook); });
   return number;
 }
 
@@ -237,8 +237,8 @@ OOMREC_EXPORT int oomrec_exception(const oomrec_exception_info* exception, char*
     oomrec_exception_info info{};
     std::memcpy(&info, exception, std::min<std::size_t>(exception->size, sizeof info));
     const ExceptionTexts texts = texts_of(info);
-    const recorder::Told told =
-        recorder::tell_exception(hook, texts, info.since, info.any_thread != 0);
+    const recorder::WrittenBundle told =
+        recorder::report_exception(hook, texts, info.since, info.any_thread != 0);
     result = tell(hook, told, path, bytes);
   });
   return result;
@@ -259,7 +259,10 @@ OOMREC_EXPORT int oomrec_dump_with(const char* reason, const char* metadata_json
 
 OOMREC_EXPORT int oomrec_notify_at(uint32_t percent, int on) {
   bool done = false;
-  as_recorder([&](InHook hook) { done = recorder::notify_at(hook, percent, on != 0); });
+  as_recorder([&](InHook hook) {
+    done = on != 0 ? recorder::add_threshold(hook, percent)
+                   : recorder::remove_threshold(hook, percent);
+  });
   return done ? 1 : 0;
 }
 
@@ -291,14 +294,14 @@ OOMREC_EXPORT uint32_t oomrec_stack_text(uint32_t node, char* text, uint32_t byt
 
 OOMREC_EXPORT void oomrec_wake(void) {
   as_recorder([](InHook hook) {
-    if (recorder::phase() == recorder::Phase::active) recorder::raise_news(hook);
+    if (recorder::phase() == recorder::Phase::active) recorder::notify_waiters(hook);
   });
 }
 
 // It sleeps as the program, not as the recorder: signal handlers of the program run meanwhile.
 OOMREC_EXPORT uint32_t oomrec_wait(uint32_t seen, uint32_t timeout_ms) {
   const oomrec::KeepErrno keep;
-  return recorder::wait_for_news(seen, timeout_ms);
+  return recorder::wait_for_notification(seen, timeout_ms);
 }
 
 }  // extern "C"

@@ -129,7 +129,8 @@ int observe_spawn(Environment environment, Inspect inspect, Spawn spawn) noexcep
   const HookScope scope;
   const KeepErrno keep;
   if (scope.outermost())
-    recorder::on_failure(scope.in_hook(), {Space::map, Api::posix_spawn, 0}, error, false);
+    recorder::on_failure(scope.in_hook(), {Space::map, Api::posix_spawn, 0}, error,
+                         recorder::FailedBy::system);
   return error;
 }
 

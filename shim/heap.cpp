@@ -58,7 +58,7 @@ void* observe_reallocation(Api api, void* block, std::uint64_t bytes, Real real)
   const std::uint64_t growth = bytes > old_usable ? bytes - old_usable : 0;
   recorder::Request request{Space::heap, api, bytes};
   if (!recorder::admits(scope.in_hook(), request, growth)) {
-    report_refusal(scope.in_hook(), request, true);
+    report_failure(scope.in_hook(), request, recorder::FailedBy::recorder);
     errno = ENOMEM;
     return nullptr;
   }
@@ -72,7 +72,7 @@ void* observe_reallocation(Api api, void* block, std::uint64_t bytes, Real real)
         {Space::heap, api, reinterpret_cast<std::uint64_t>(moved), bytes, usable_bytes(moved)});
   } else if (bytes != 0) {
     recorder::restore(scope.in_hook(), Space::heap, released);
-    report_refusal(scope.in_hook(), request, false);
+    report_failure(scope.in_hook(), request, recorder::FailedBy::system);
   }
   return moved;
 }

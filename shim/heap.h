@@ -49,10 +49,10 @@ const void* library_of(const void* function) noexcept;
 void report_pending_new() noexcept;
 
 // A refused request of the heap, unless the `operator new` around it has reported it already.
-void report_refusal(InHook, const recorder::Request&, bool by_us) noexcept;
+void report_failure(InHook, const recorder::Request&, recorder::FailedBy) noexcept;
 
 // The same outside of a scope.
-[[gnu::cold]] void report_unforeseen_refusal(Api, std::uint64_t bytes) noexcept;
+[[gnu::cold]] void report_unforeseen_failure(Api, std::uint64_t bytes) noexcept;
 
 // Whether a mapping of so many bytes is made by an allocator's own `operator new` that is at work
 // on this thread: then it is part of that call.
@@ -92,7 +92,7 @@ template <class Real, class Failed>
   }
   recorder::Request request{Space::heap, api, bytes};
   if (!recorder::admits(scope.in_hook(), request, bytes)) {
-    report_refusal(scope.in_hook(), request, true);
+    report_failure(scope.in_hook(), request, recorder::FailedBy::recorder);
     errno = ENOMEM;
     return nullptr;
   }
@@ -103,7 +103,7 @@ template <class Real, class Failed>
         scope.in_hook(),
         {Space::heap, api, reinterpret_cast<std::uint64_t>(block), bytes, usable_bytes(block)});
   } else if (bytes != 0 && failed()) {  // malloc(0) may return NULL and mean success
-    report_refusal(scope.in_hook(), request, false);
+    report_failure(scope.in_hook(), request, recorder::FailedBy::system);
   }
   return block;
 }
@@ -123,7 +123,7 @@ template <class Real, class Failed>
       return block;
     }
   }
-  if (bytes != 0 && failed()) report_unforeseen_refusal(api, bytes);
+  if (bytes != 0 && failed()) report_unforeseen_failure(api, bytes);
   return nullptr;
 }
 

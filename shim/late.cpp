@@ -134,7 +134,7 @@ OOMREC_EXPORT void oomrec_note_device(const char* kind, int32_t ordinal, const c
   if (!shim::g_late || kind == nullptr) return;
   const std::string_view vendor{kind};
   if (vendor != "cuda" && vendor != "hip") return;
-  recorder::DeviceNote note{};
+  recorder::FrameworkDevice note{};
   note.vendor = vendor == "cuda" ? session::Vendor::cuda : session::Vendor::hip;
   note.ordinal = ordinal;
   if (name != nullptr) note.name = {name, strnlen(name, sizeof(session::Device::name) - 1)};
@@ -142,7 +142,7 @@ OOMREC_EXPORT void oomrec_note_device(const char* kind, int32_t ordinal, const c
   note.free_bytes = free_bytes;
   note.allocated_bytes = allocated_bytes;
   note.reserved_bytes = reserved_bytes;
-  as_recorder([&](InHook hook) { recorder::note_device(hook, note); });
+  as_recorder([&](InHook hook) { recorder::on_framework_device(hook, note); });
 }
 
 }  // extern "C"

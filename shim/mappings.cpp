@@ -45,7 +45,7 @@ Result observe_mapping(recorder::Request request, Result refused, Counted counte
   if (!scope.outermost() || is_part_of_new(request.bytes)) return real();
   const std::uint64_t more = counted(scope.in_hook());
   if (!recorder::admits(scope.in_hook(), request, more)) {
-    recorder::on_failure(scope.in_hook(), request, ENOMEM, true);
+    recorder::on_failure(scope.in_hook(), request, ENOMEM, recorder::FailedBy::recorder);
     errno = ENOMEM;
     return refused;
   }
@@ -55,7 +55,7 @@ Result observe_mapping(recorder::Request request, Result refused, Counted counte
   if (result != refused)
     made(scope.in_hook(), result);
   else if (keep.value() == ENOMEM || (keep.value() == EAGAIN && request.probe))
-    recorder::on_failure(scope.in_hook(), request, keep.value(), false);
+    recorder::on_failure(scope.in_hook(), request, keep.value(), recorder::FailedBy::system);
   return result;
 }
 

@@ -123,7 +123,7 @@ std::uint64_t enter_own_new(std::uint64_t bytes) noexcept {
     t_pending = {bytes, true, false};
     return bytes;
   }
-  recorder::on_failure(scope.in_hook(), request, ENOMEM, true);
+  recorder::on_failure(scope.in_hook(), request, ENOMEM, recorder::FailedBy::recorder);
   t_pending.made_impossible = true;
   return kImpossible;  // which it refuses in its own way: new-handler, exception
 }
@@ -184,26 +184,26 @@ void report_pending_new() noexcept {
   t_pending.under_way = false;
   const KeepErrno keep;
   recorder::on_failure(scope.in_hook(), {Space::heap, Api::operator_new, t_pending.bytes}, ENOMEM,
-                       false);
+                       recorder::FailedBy::system);
 }
 
 bool is_part_of_new(std::uint64_t bytes) noexcept {
   return t_pending.under_way || (t_pending.made_impossible && bytes > kImpossible / 2);
 }
 
-void report_refusal(InHook hook, const recorder::Request& request, bool by_us) noexcept {
+void report_failure(InHook hook, const recorder::Request& request, recorder::FailedBy by) noexcept {
   if (t_reported.bytes != 0 && request.bytes - t_reported.bytes <= t_reported.alignment) {
     t_reported = {};
     return;
   }
   if (t_pending.made_impossible && request.bytes == kImpossible) return;  // its handler tries again
   const KeepErrno keep;
-  recorder::on_failure(hook, request, ENOMEM, by_us);
+  recorder::on_failure(hook, request, ENOMEM, by);
 }
 
-void report_unforeseen_refusal(Api api, std::uint64_t bytes) noexcept {
+void report_unforeseen_failure(Api api, std::uint64_t bytes) noexcept {
   const HookScope scope;
-  report_refusal(scope.in_hook(), {Space::heap, api, bytes}, false);
+  report_failure(scope.in_hook(), {Space::heap, api, bytes}, recorder::FailedBy::system);
 }
 
 bool start_operator_new(const void* allocator) noexcept {
@@ -214,7 +214,7 @@ bool start_operator_new(const void* allocator) noexcept {
   g_next.dlerror();
   const auto& plain = g_operators._Znwm;
   if (plain.kind == Kind::on_malloc) {
-    if (recorder::injects_into_new()) announce_all_new();
+    if (recorder::has_new_rules()) announce_all_new();
     return false;
   }
   g_entered_unwatched = false;
@@ -237,7 +237,7 @@ using oomrec::shim::Kind;
     if (entry.kind == Kind::unknown) oomrec::shim::look_up_early(entry, #symbol);               \
     if (entry.kind == Kind::on_malloc) return entry.next arguments;                             \
     if (entry.kind == Kind::announced) {                                                        \
-      oomrec::recorder::announce_new();                                                         \
+      oomrec::recorder::announce_new_call();                                                    \
       return entry.next arguments;                                                              \
     }                                                                                           \
     if (entry.kind == Kind::own) {                                                              \
@@ -251,7 +251,7 @@ using oomrec::shim::Kind;
     void* const library = oomrec::shim::library_operator(__builtin_return_address(0), #symbol); \
     if (library == nullptr) return nullptr;                                                     \
     oomrec::shim::t_reported = {n, alignment};                                                  \
-    oomrec::recorder::refuse_new_again();                                                       \
+    oomrec::recorder::fail_new_again();                                                         \
     void* const block = reinterpret_cast<void*(*)parameters>(library) arguments;                \
     oomrec::shim::t_reported = {};                                                              \
     return block;                                                                               \

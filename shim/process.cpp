@@ -39,7 +39,8 @@ void report_failure(Api api, std::uint64_t bytes, int error) noexcept {
   const HookScope scope;
   if (!scope.outermost()) return;
   const KeepErrno keep;
-  recorder::on_failure(scope.in_hook(), {Space::map, api, bytes}, error, false);
+  recorder::on_failure(scope.in_hook(), {Space::map, api, bytes}, error,
+                       recorder::FailedBy::system);
 }
 
 // Whether a rule of --fail wants no thread or process here: then it is recorded, and the answer is
@@ -50,7 +51,7 @@ bool is_refused_by_rule(Api api, std::uint64_t bytes) noexcept {
   const KeepErrno keep;
   recorder::Request request{Space::map, api, bytes};
   if (recorder::admits(scope.in_hook(), request, 0)) return false;
-  recorder::on_failure(scope.in_hook(), request, EAGAIN, true);
+  recorder::on_failure(scope.in_hook(), request, EAGAIN, recorder::FailedBy::recorder);
   return true;
 }
 
@@ -61,7 +62,7 @@ void begin_child() noexcept {
 }
 
 pid_t observe_fork(pid_t (*real)()) noexcept {
-  if (recorder::injects() && is_refused_by_rule(Api::fork, 0)) {
+  if (recorder::has_fault_rules() && is_refused_by_rule(Api::fork, 0)) {
     errno = EAGAIN;
     return -1;
   }
@@ -90,7 +91,7 @@ void observe_child(pid_t child, int status) noexcept {
   recorder::on_child_status(scope.in_hook(), child, status);
 }
 
-// Told before: the filter may reach other threads, and those in the recorder, at once.
+// WrittenBundle before: the filter may reach other threads, and those in the recorder, at once.
 template <class Result, class Real>
 Result observe_sandbox(Real real) noexcept {
   {
@@ -186,7 +187,8 @@ OOMREC_HOOK(int, waitid, (int kind, unsigned id, siginfo_t* info, int options)) 
 OOMREC_HOOK(int, pthread_create,
             (pthread_t * thread, const pthread_attr_t* attributes, void* (*start)(void*),
              void* argument)) {
-  if (recorder::injects() && is_refused_by_rule(Api::pthread_create, stack_bytes(attributes)))
+  if (recorder::has_fault_rules() &&
+      is_refused_by_rule(Api::pthread_create, stack_bytes(attributes)))
     return EAGAIN;
   const int errno_before = errno;
   errno = 0;

@@ -54,7 +54,7 @@ void tally_call(Api api, std::uint64_t bytes) noexcept {
   tally.bytes.fetch_add(bytes, std::memory_order_relaxed);
 }
 
-void tell_release(ThreadState* thread, Api api, const DeviceBlock& block) noexcept {
+void append_release_event(ThreadState* thread, Api api, const DeviceBlock& block) noexcept {
   if (thread == nullptr) return;
   append_device_event(*thread, EventKind::free, api, space_of(block.name.vendor, block.kind),
                       block.device, block.name.key, block.bytes, 0);

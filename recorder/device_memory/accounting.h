@@ -30,7 +30,7 @@ inline bool has_memory(const live::DeviceBlock& block) noexcept {
 }
 
 void tally_call(Api, std::uint64_t bytes) noexcept;
-void tell_release(ThreadState*, Api, const live::DeviceBlock&) noexcept;
+void append_release_event(ThreadState*, Api, const live::DeviceBlock&) noexcept;
 
 // What a device's pools hold is `bytes` more.
 void add_to_pools(std::uint32_t device, std::uint64_t bytes) noexcept;

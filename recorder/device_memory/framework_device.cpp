@@ -30,7 +30,7 @@ void follow(InHook hook, ThreadState& thread, std::uint64_t before, std::uint64_
 
 }  // namespace
 
-void note_device(InHook hook, const DeviceNote& note) noexcept {
+void on_framework_device(InHook hook, const FrameworkDevice& note) noexcept {
   if (phase() == Phase::off) return;
   DeviceIdentity identity{};
   identity.vendor = note.vendor;
@@ -49,7 +49,7 @@ void note_device(InHook hook, const DeviceNote& note) noexcept {
       device.torch_allocated_bytes.exchange(note.allocated_bytes, std::memory_order_relaxed);
   device.torch_time_ns.store(system::monotonic_ns(), std::memory_order_relaxed);
   follow(hook, *thread, before, note.allocated_bytes);
-  on_device_look(hook, entry, note.free_bytes, note.total_bytes);
+  on_device_polled(hook, entry, note.free_bytes, note.total_bytes);
 }
 
 }  // namespace oomrec::recorder

@@ -11,13 +11,13 @@
 namespace oomrec::recorder {
 
 // A GPU, as a framework sees it.
-struct DeviceNote {
+struct FrameworkDevice {
   session::Vendor vendor;
   std::int32_t ordinal;
   std::string_view name;
   std::uint64_t total_bytes, free_bytes;
   std::uint64_t allocated_bytes, reserved_bytes;  // by the framework, in this process
 };
-void note_device(InHook, const DeviceNote&) noexcept;
+void on_framework_device(InHook, const FrameworkDevice&) noexcept;
 
 }  // namespace oomrec::recorder

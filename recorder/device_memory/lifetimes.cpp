@@ -13,8 +13,8 @@ using live::DeviceBlock;
 namespace {
 
 // Of addresses alone, in the space of addresses: no memory comes or goes with it.
-void tell_mapping(EventKind kind, const DeviceCaller& from, Api api,
-                  const DeviceBlock& mapping) noexcept {
+void append_mapping_event(EventKind kind, const DeviceCaller& from, Api api,
+                          const DeviceBlock& mapping) noexcept {
   if (from.thread == nullptr) return;
   append_device_event(*from.thread, kind, api, space_of(mapping.name.vendor, DeviceKind::reserved),
                       mapping.device, mapping.name.key, mapping.bytes, from.node);
@@ -22,14 +22,14 @@ void tell_mapping(EventKind kind, const DeviceCaller& from, Api api,
 
 // All entries of which is_one(block) is true.
 template <class IsOne>
-void take_all_away(InHook hook, Api api, Vendor vendor, IsOne is_one) noexcept {
+void remove_all(InHook hook, Api api, Vendor vendor, IsOne is_one) noexcept {
   using Then = live::DeviceBlocks::Then;
   ThreadState* const thread = current_thread(hook);
   g_state.device_blocks.for_each(hook, [&](const DeviceBlock& block) noexcept {
     if (block.name.vendor != vendor || !is_one(block)) return Then::leave;
     if (block.name.what == DeviceKey::pool) add_to_pools(block.device, -block.bytes);
     if (block.is_live() && has_memory(block)) {
-      tell_release(thread, api, block);
+      append_release_event(thread, api, block);
       count_out(hook, thread, block);
     }
     return Then::gone;
@@ -52,8 +52,8 @@ void on_device_map(InHook hook, Api api, Vendor vendor, std::uint64_t address, s
   mapping.owner = handle;
   on_device_retain(hook, memory);
   if (!g_state.device_blocks.insert(hook, mapping, replaced)) return drop();
-  if (replaced.name.key != 0) take_away(hook, api, {vendor, DeviceKey::handle, replaced.owner});
-  tell_mapping(EventKind::map, from, api, mapping);
+  if (replaced.name.key != 0) remove_entry(hook, api, {vendor, DeviceKey::handle, replaced.owner});
+  append_mapping_event(EventKind::map, from, api, mapping);
 }
 
 void on_device_unmap(InHook hook, Api api, Vendor vendor, std::uint64_t address,
@@ -63,8 +63,8 @@ void on_device_unmap(InHook hook, Api api, Vendor vendor, std::uint64_t address,
   DeviceBlock mapping;
   for (std::uint64_t at = address; at - address < bytes; at += mapping.bytes) {
     if (!g_state.device_blocks.remove(hook, {vendor, DeviceKey::mapping, at}, mapping)) return;
-    tell_mapping(EventKind::unmap, {current_thread(hook)}, api, mapping);
-    take_away(hook, api, {vendor, DeviceKey::handle, mapping.owner});
+    append_mapping_event(EventKind::unmap, {current_thread(hook)}, api, mapping);
+    remove_entry(hook, api, {vendor, DeviceKey::handle, mapping.owner});
     if (mapping.bytes == 0) return;
   }
 }
@@ -72,15 +72,15 @@ void on_device_unmap(InHook hook, Api api, Vendor vendor, std::uint64_t address,
 void on_context_end(InHook hook, Api api, Vendor vendor, std::uint64_t context) noexcept {
   if (phase() == Phase::off || context == 0 || !devices_ready(hook)) return;
   tally_call(api, 0);
-  take_all_away(hook, api, vendor,
-                [=](const DeviceBlock& block) noexcept { return block.context == context; });
+  remove_all(hook, api, vendor,
+             [=](const DeviceBlock& block) noexcept { return block.context == context; });
 }
 
 void on_device_reset(InHook hook, Api api, Vendor vendor, std::uint64_t context,
                      std::uint32_t device) noexcept {
   if (phase() == Phase::off || !devices_ready(hook)) return;
   tally_call(api, 0);
-  take_all_away(hook, api, vendor, [=](const DeviceBlock& block) noexcept {
+  remove_all(hook, api, vendor, [=](const DeviceBlock& block) noexcept {
     const bool of_pools = block.kind == DeviceKind::pooled || block.name.what == DeviceKey::pool ||
                           block.name.what == DeviceKey::graph_block;
     return (context != 0 && block.context == context) ||

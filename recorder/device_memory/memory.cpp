@@ -63,21 +63,23 @@ bool release(InHook hook, const DeviceName& name, DeviceReleased& released) noex
 
 }  // namespace
 
-DeviceReleased take_away(InHook hook, Api api, const DeviceName& name) noexcept {
+DeviceReleased remove_entry(InHook hook, Api api, const DeviceName& name) noexcept {
   DeviceReleased released;
   if (!release(hook, name, released) || !released.gone) return released;
   ThreadState* const thread = current_thread(hook);
-  tell_release(thread, api, released.block);
+  append_release_event(thread, api, released.block);
   if (released.block.is_live()) count_out(hook, thread, released.block);
   publish_device(hook, thread, name.vendor);
   return released;
 }
 
-bool may_refuse_on_device() noexcept { return g_state.options.limit_gpu[0] != '\0' || injects(); }
+bool has_device_limit_or_rules() noexcept {
+  return g_state.options.limit_gpu[0] != '\0' || has_fault_rules();
+}
 
 bool admits_on_device(InHook hook, Request& request, DeviceKind kind) noexcept {
   if (phase() == Phase::off || !devices_ready(hook)) return true;
-  request.rule = refusing_rule(hook, request);
+  request.rule = failing_rule(hook, request);
   return request.rule == 0 && is_within_device_limit(hook, request, kind);
 }
 
@@ -130,7 +132,7 @@ void on_device_allocate(InHook hook, const DeviceMemory& memory) noexcept {
 DeviceReleased on_device_free(InHook hook, Api api, const DeviceName& name) noexcept {
   if (phase() == Phase::off || name.key == 0 || !devices_ready(hook)) return {};
   tally_call(api, 0);
-  return take_away(hook, api, name);
+  return remove_entry(hook, api, name);
 }
 
 void restore_on_device(InHook hook, const DeviceReleased& released) noexcept {

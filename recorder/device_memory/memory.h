@@ -27,7 +27,7 @@ struct DeviceMemory {
 };
 
 // Whether there are limits of devices, or rules of --fail: else nothing needs to be asked first.
-bool may_refuse_on_device() noexcept;
+bool has_device_limit_or_rules() noexcept;
 
 // False: the request would pass the device's limit, or a rule of --fail speaks of it: then
 // request.rule says which. Called before the real function. `kind`: of what it would give.
@@ -50,6 +50,6 @@ void restore_on_device(InHook, const DeviceReleased&) noexcept;
 bool on_device_retain(InHook, const DeviceName& handle) noexcept;
 
 // on_device_free() of an entry, without a call of its own.
-DeviceReleased take_away(InHook, Api, const DeviceName&) noexcept;
+DeviceReleased remove_entry(InHook, Api, const DeviceName&) noexcept;
 
 }  // namespace oomrec::recorder

@@ -11,25 +11,25 @@ using session::g_session;
 
 namespace {
 
-constexpr std::uint64_t kBetweenLooksNs = 100'000'000;
+constexpr std::uint64_t kPollIntervalNs = 100'000'000;
 
 }  // namespace
 
-bool wants_look(InHook, std::uint32_t device, bool refused) noexcept {
+bool should_poll(InHook, std::uint32_t device, bool refused) noexcept {
   if (!is_known_device(device) || system::is_sandboxed()) return false;
   const std::uint64_t last = g_session.devices.at(device).look_ns.load(std::memory_order_relaxed);
-  return refused || system::coarse_ns() >= last + kBetweenLooksNs || expects_full(device);
+  return refused || system::coarse_ns() >= last + kPollIntervalNs || expects_full(device);
 }
 
-bool wants_pool_look(InHook, std::uint32_t device) noexcept {
+bool should_poll_pool(InHook, std::uint32_t device) noexcept {
   if (!is_known_device(device) || system::is_sandboxed()) return false;
   const Device& known = g_session.devices.at(device);
   return known.limit_bytes != 0 ||
          Device::at_least_zero(known.pool_used_bytes) > known.pool_reserved_bytes;
 }
 
-void on_device_look(InHook hook, std::uint32_t device, std::uint64_t free_bytes,
-                    std::uint64_t total_bytes) noexcept {
+void on_device_polled(InHook hook, std::uint32_t device, std::uint64_t free_bytes,
+                      std::uint64_t total_bytes) noexcept {
   if (!is_known_device(device)) return;
   Device& known = g_session.devices.at(device);
   known.free_bytes.store(free_bytes, std::memory_order_relaxed);

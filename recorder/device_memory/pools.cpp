@@ -8,8 +8,8 @@ namespace oomrec::recorder {
 using live::DeviceBlock;
 using session::g_session;
 
-void on_pool_look(InHook hook, const DeviceName& pool, std::uint32_t device,
-                  std::uint64_t reserved_bytes) noexcept {
+void on_pool_polled(InHook hook, const DeviceName& pool, std::uint32_t device,
+                    std::uint64_t reserved_bytes) noexcept {
   if (phase() == Phase::off || pool.key == 0 || !devices_ready(hook)) return;
   std::uint64_t before = 0;
   const bool known = g_state.device_blocks.change(hook, pool, [&](DeviceBlock& entry) noexcept {

@@ -44,10 +44,10 @@ void on_torch_memory(InHook hook, const TorchReport& report) noexcept {
 void on_torch_failure(InHook hook, const TorchReport& report) noexcept {
   if (phase() == Phase::off) return;
   note_totals(report);
-  if (confirm_refusal(hook, report.device)) return;
+  if (confirm_failure(hook, report.device)) return;
   Request request{Space::torch, report.api, static_cast<std::uint64_t>(report.change)};
   request.device = report.device;
-  on_failure(hook, request, 0, false);
+  on_failure(hook, request, 0, FailedBy::system);
 }
 
 }  // namespace oomrec::recorder

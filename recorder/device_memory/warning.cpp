@@ -18,14 +18,14 @@ namespace {
 constexpr std::uint32_t kWatched = 64;  // devices; of more, the rest is not
 constexpr unsigned kRearmPercent = 5;
 
-constinit std::atomic<bool> g_told[kWatched] = {};
+constinit std::atomic<bool> g_warned[kWatched] = {};
 
 bool is_watched(std::uint32_t device) noexcept {
   return g_state.options.warn != 0 && g_state.options.warn_named && device < kWatched &&
          is_known_device(device);
 }
 
-unsigned mark() noexcept { return static_cast<unsigned>(g_state.options.warn); }
+unsigned warn_percent() noexcept { return static_cast<unsigned>(g_state.options.warn); }
 
 // By now, as far as this process can tell.
 unsigned expected_percent(const Device& device) noexcept {
@@ -41,28 +41,28 @@ unsigned expected_percent(const Device& device) noexcept {
 }  // namespace
 
 bool expects_full(std::uint32_t device) noexcept {
-  if (!is_watched(device) || g_told[device].load(std::memory_order_relaxed)) return false;
-  return expected_percent(g_session.devices.at(device)) >= mark();
+  if (!is_watched(device) || g_warned[device].load(std::memory_order_relaxed)) return false;
+  return expected_percent(g_session.devices.at(device)) >= warn_percent();
 }
 
 void watch_device(InHook hook, std::uint32_t entry) noexcept {
   if (!is_watched(entry) || system::is_sandboxed()) return;
   const Device& device = g_session.devices.at(entry);
-  std::atomic<bool>& told = g_told[entry];
+  std::atomic<bool>& warned = g_warned[entry];
   const unsigned to_limit = limit::nearness_to_limit(device).percent();
   const unsigned to_full =
       std::min(expected_percent(device), limit::nearness_to_full(device).percent());
   const unsigned percent = std::max(to_limit, to_full);
-  if (percent + kRearmPercent < mark()) told.store(false, std::memory_order_relaxed);
-  if (percent < mark() || told.exchange(true, std::memory_order_relaxed)) return;
+  if (percent + kRearmPercent < warn_percent()) warned.store(false, std::memory_order_relaxed);
+  if (percent < warn_percent() || warned.exchange(true, std::memory_order_relaxed)) return;
   session::Header& header = g_session.header();
   header.near_device.store(entry, std::memory_order_relaxed);
-  told.store(warn(hook, Trigger::near_limit), std::memory_order_relaxed);
+  warned.store(warn(hook, Trigger::near_limit), std::memory_order_relaxed);
   header.near_device.store(0, std::memory_order_relaxed);
 }
 
-void forget_near_devices(InHook) noexcept {
-  for (std::atomic<bool>& told : g_told) told.store(false, std::memory_order_relaxed);
+void reset_device_warnings_after_fork(InHook) noexcept {
+  for (std::atomic<bool>& warned : g_warned) warned.store(false, std::memory_order_relaxed);
 }
 
 }  // namespace oomrec::recorder

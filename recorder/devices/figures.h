@@ -1,4 +1,4 @@
-// The figures of a device: for a refusal, and over time.
+// The figures of a device: for a failure, and over time.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,7 @@
 
 namespace oomrec::recorder {
 
-// The figures of a device for a refusal there.
+// The figures of a device for a failure there.
 session::DeviceEvidence device_evidence(std::uint32_t device, std::uint64_t now_ns) noexcept;
 
 // Beside a point of the time line: entry `place` of device_points, 0 for a new one.

@@ -23,7 +23,7 @@ bool is_allocator(std::string_view path) noexcept {
 
 }  // namespace
 
-void meet_torch() noexcept { g_met.store(true, std::memory_order_relaxed); }
+void note_torch() noexcept { g_met.store(true, std::memory_order_relaxed); }
 
 bool is_of_torch(std::uint32_t node) noexcept {
   if (!g_met.load(std::memory_order_relaxed)) return false;

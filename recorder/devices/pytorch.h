@@ -5,9 +5,9 @@
 
 namespace oomrec::recorder {
 
-// Its reporters reach us: from now on a driver's refusal of its allocator is told when it says what
+// Its reporters reach us: from now on a driver's failure of its allocator is told when it says what
 // became of it.
-void meet_torch() noexcept;
+void note_torch() noexcept;
 
 // Whether PyTorch's allocator has made the call whose stack this is.
 bool is_of_torch(std::uint32_t node) noexcept;

@@ -50,13 +50,13 @@ bool devices_ready(InHook hook) noexcept {
 
 bool has_devices() noexcept { return g_devices.ready.load(std::memory_order_acquire); }
 
-void forget_devices(InHook hook) noexcept {
+void reset_devices_after_fork(InHook hook) noexcept {
   g_devices.lock.unlock();
   g_devices.ready.store(false, std::memory_order_relaxed);
   g_state.device_blocks.forget(hook);
 }
 
-bool meet_driver(InHook hook, Vendor) noexcept { return devices_ready(hook); }
+bool note_driver(InHook hook, Vendor) noexcept { return devices_ready(hook); }
 
 void on_look_up(InHook hook, Vendor vendor, LookUp way) noexcept {
   if (!devices_ready(hook)) return;

@@ -19,7 +19,7 @@ using session::DeviceKind;
 using session::Vendor;
 
 // A program has reached a driver. False: there is no room to record it.
-bool meet_driver(InHook, Vendor) noexcept;
+bool note_driver(InHook, Vendor) noexcept;
 
 enum class LookUp : std::uint8_t { linked, dlsym, resolver };
 void on_look_up(InHook, Vendor, LookUp) noexcept;  // of one of the wrapped functions
@@ -46,6 +46,6 @@ inline bool is_known_device(std::uint32_t entry) noexcept {
 }
 
 // After a fork.
-void forget_devices(InHook) noexcept;
+void reset_devices_after_fork(InHook) noexcept;
 
 }  // namespace oomrec::recorder

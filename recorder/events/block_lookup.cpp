@@ -48,8 +48,8 @@ FoundBlock block_at(InHook hook, const View& view, std::uint64_t key) noexcept {
 
 // Of the entries of a table the smallest that `address` lies in; `read(entry)` gives its key, or 0.
 template <class Entry, class Key>
-void look_inside(const View& view, TableId table, std::uint64_t address, FoundBlock& best,
-                 Key&& key) noexcept {
+void scan_table(const View& view, TableId table, std::uint64_t address, FoundBlock& best,
+                Key&& key) noexcept {
   Entry entry;
   const std::uint64_t count = view.count(table);
   for (std::uint64_t i = 1; i < count; ++i) {
@@ -65,20 +65,20 @@ void look_inside(const View& view, TableId table, std::uint64_t address, FoundBl
 
 FoundBlock block_around(const View& view, std::uint64_t address) noexcept {
   FoundBlock best;
-  look_inside<session::LiveBlock>(view, TableId::live_blocks, address, best,
-                                  [](const session::LiveBlock& block) noexcept {
-                                    return block.bytes >= kLargeBytes ? block.address.load() : 0;
-                                  });
-  look_inside<session::DeviceBlock>(
-      view, TableId::device_blocks, address, best, [](const session::DeviceBlock& block) noexcept {
-        const auto what = static_cast<session::DeviceKey>(block.what);
-        const bool has_address = what == session::DeviceKey::address ||
-                                 what == session::DeviceKey::host ||
-                                 what == session::DeviceKey::mapping;
-        return has_address ? block.key.load() : 0;
-      });
+  scan_table<session::LiveBlock>(view, TableId::live_blocks, address, best,
+                                 [](const session::LiveBlock& block) noexcept {
+                                   return block.bytes >= kLargeBytes ? block.address.load() : 0;
+                                 });
+  scan_table<session::DeviceBlock>(view, TableId::device_blocks, address, best,
+                                   [](const session::DeviceBlock& block) noexcept {
+                                     const auto what = static_cast<session::DeviceKey>(block.what);
+                                     const bool has_address = what == session::DeviceKey::address ||
+                                                              what == session::DeviceKey::host ||
+                                                              what == session::DeviceKey::mapping;
+                                     return has_address ? block.key.load() : 0;
+                                   });
   if (best.node != 0) return best;
-  look_inside<session::LiveRange>(
+  scan_table<session::LiveRange>(
       view, TableId::live_ranges, address, best, [](const session::LiveRange& range) noexcept {
         const bool counted = range.kind == static_cast<std::uint32_t>(session::RangeKind::counted);
         return counted ? range.start.load() : 0;
@@ -171,7 +171,7 @@ std::size_t stack_text(InHook hook, std::uint32_t node, std::span<char> text) no
   return all.view().size();
 }
 
-void forget_names(InHook) noexcept {
+void reset_names_after_fork(InHook) noexcept {
   g_names.lock.unlock();
   g_names.start = 0;
 }

@@ -27,6 +27,6 @@ FoundBlock find_block(InHook, std::uint64_t address) noexcept;
 std::size_t stack_text(InHook, std::uint32_t node, std::span<char> text) noexcept;
 
 // In the child of a fork: another thread of the parent may have been in stack_text().
-void forget_names(InHook) noexcept;
+void reset_names_after_fork(InHook) noexcept;
 
 }  // namespace oomrec::recorder

@@ -172,7 +172,7 @@ void append(ThreadState& thread, EventKind kind, const Block& block, std::uint32
 }
 
 // Nobody recorded this block. In a fork's child it may be the parent's.
-void let_go_inherited(InHook hook, Space space, std::uint64_t usable_bytes) noexcept {
+void release_inherited(InHook hook, Space space, std::uint64_t usable_bytes) noexcept {
   if (g_state.inherited_holder == 0 || space != Space::heap) return;
   // Below the large ones an unknown block may as well be one of ours that was not sampled.
   if (exact() || usable_bytes >= g_state.large_bytes.load(std::memory_order_relaxed) + 64) {
@@ -186,7 +186,7 @@ void let_go_inherited(InHook hook, Space space, std::uint64_t usable_bytes) noex
                                     std::uint32_t device, Released& released) noexcept {
   if (!remove_small(hook, thread, released)) remove(hook, thread, space, released);
   if (released.usable_bytes == 0) released.usable_bytes = released.bytes;
-  if (released.weight == 0) let_go_inherited(hook, space, released.usable_bytes);
+  if (released.weight == 0) release_inherited(hook, space, released.usable_bytes);
   if (thread == nullptr || (released.weight == 0 && !exact())) return;
   maybe_read_clock(hook, *thread);
   if (!thread->reallocating)  // that is one call, and tallied with the new block
@@ -199,8 +199,9 @@ void let_go_inherited(InHook hook, Space space, std::uint64_t usable_bytes) noex
 void note_block_distance(std::uint32_t shift) noexcept { g_state.small_blocks.start(shift); }
 
 bool admits(InHook hook, Request& request, std::uint64_t counted_bytes) noexcept {
-  if (!g_state.may_refuse.load(std::memory_order_relaxed) || phase() == Phase::off) return true;
-  request.rule = refusing_rule(hook, request);
+  if (!g_state.has_limit_or_rules.load(std::memory_order_relaxed) || phase() == Phase::off)
+    return true;
+  request.rule = failing_rule(hook, request);
   if (request.rule != 0) return false;
   return counted_bytes == 0 || g_state.limit.admits(live_bytes(current_thread(hook)), counted_bytes,
                                                     request.space == Space::map);
@@ -263,13 +264,13 @@ void restore(InHook hook, Space space, const Released& released) noexcept {
 
 void count_allocate(Space space, std::uint64_t bytes, std::uint64_t usable_bytes) noexcept {
   const Delta delta{bytes, 1, 0, usable_bytes, 0};
-  ThreadState* const thread = known_thread();
+  ThreadState* const thread = registered_thread();
   return thread != nullptr ? count_quietly(*thread, space, delta) : count_unlaned(space, delta);
 }
 
 void count_free(Space space, std::uint64_t usable_bytes) noexcept {
   const Delta delta{0, 0, 1, 0, usable_bytes};
-  ThreadState* const thread = known_thread();
+  ThreadState* const thread = registered_thread();
   return thread != nullptr ? count_quietly(*thread, space, delta) : count_unlaned(space, delta);
 }
 

@@ -20,7 +20,7 @@ using session::SharedMemory;
 
 namespace {
 
-constexpr std::uint64_t kWorthALookBytes = 64 * 1024;
+constexpr std::uint64_t kSmallestBytes = 64 * 1024;
 constexpr long kTmpfs = 0x01021994;
 constexpr std::uint64_t kStatBlockBytes = 512;
 
@@ -75,7 +75,7 @@ void note(const SharedMemory& seen) noexcept {
 void on_shared_file(InHook hook, const Mapping& mapping, int descriptor,
                     std::uint64_t offset) noexcept {
   if (phase() == Phase::off || (mapping.flags & MAP_SHARED) == 0 || !mapping.file ||
-      (mapping.protection & PROT_WRITE) == 0 || mapping.bytes < kWorthALookBytes)
+      (mapping.protection & PROT_WRITE) == 0 || mapping.bytes < kSmallestBytes)
     return;
   SharedMemory seen{};
   if (!look(mapping, descriptor, offset, seen)) return;
@@ -93,6 +93,8 @@ void release_shared_file(std::uint64_t address, std::uint64_t bytes) noexcept {
     kept.store(0, std::memory_order_relaxed);
 }
 
-void forget_shared_memory(InHook) noexcept { g_at_work.store(false, std::memory_order_relaxed); }
+void reset_shared_memory_after_fork(InHook) noexcept {
+  g_at_work.store(false, std::memory_order_relaxed);
+}
 
 }  // namespace oomrec::recorder

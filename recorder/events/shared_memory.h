@@ -18,6 +18,6 @@ void on_shared_file(InHook, const Mapping&, int descriptor, std::uint64_t offset
 void release_shared_file(std::uint64_t address, std::uint64_t bytes) noexcept;
 
 // In a fork's child, whose parent may have been at it.
-void forget_shared_memory(InHook) noexcept;
+void reset_shared_memory_after_fork(InHook) noexcept;
 
 }  // namespace oomrec::recorder

@@ -23,7 +23,9 @@ class BundleRate {
     if (written + 1 >= kMost) return false;
     return written < kAtOnce || now_ns >= due_ns_.load(std::memory_order_relaxed);
   }
-  bool due_at_the_end() const noexcept { return written_.load(std::memory_order_relaxed) < kMost; }
+  bool due_as_last_chance() const noexcept {
+    return written_.load(std::memory_order_relaxed) < kMost;
+  }
 
   void ended(std::uint64_t began_ns, std::uint64_t now_ns) noexcept {
     due_ns_.store(now_ns + kPauseFactor * (now_ns - began_ns), std::memory_order_relaxed);

@@ -8,14 +8,15 @@ namespace oomrec::recorder {
 
 using session::g_session;
 
-Told dump(InHook hook, std::string_view reason, const bundle::ExceptionTexts* texts) noexcept {
+WrittenBundle dump(InHook hook, std::string_view reason,
+                   const bundle::ExceptionTexts* texts) noexcept {
   if (phase() == Phase::waiting) begin_waiting_session(hook);
   if (phase() != Phase::active) return {};
   bundle::Cause cause;
   cause.trigger = Trigger::request;
   cause.reason = reason;
   cause.texts = texts;
-  return write_awaited(hook, cause);
+  return write_requested(hook, cause);
 }
 
 std::size_t last_bundle(InHook hook, std::span<char> path) noexcept {
@@ -28,8 +29,8 @@ std::size_t last_bundle(InHook hook, std::span<char> path) noexcept {
 
 std::size_t failure_bundle(InHook hook, std::span<char> path) noexcept {
   const ThreadState* const thread = phase() == Phase::active ? current_thread(hook) : nullptr;
-  if (thread == nullptr || thread->refusal.entry == 0) return 0;
-  const session::Failure& failure = g_session.failures.at(thread->refusal.entry);
+  if (thread == nullptr || thread->failed.entry == 0) return 0;
+  const session::Failure& failure = g_session.failures.at(thread->failed.entry);
   return bundle_path(hook, failure.bundle.load(std::memory_order_relaxed), path);
 }
 

@@ -14,9 +14,10 @@
 namespace oomrec::recorder {
 
 // oomrec_dump(): a bundle now, with what the program says of it (nullptr: nothing).
-Told dump(InHook, std::string_view reason, const bundle::ExceptionTexts* texts = nullptr) noexcept;
+WrittenBundle dump(InHook, std::string_view reason,
+                   const bundle::ExceptionTexts* texts = nullptr) noexcept;
 
-// The absolute path of the newest bundle, of the one that tells of this thread's latest refusal, of
+// The absolute path of the newest bundle, of the one that tells of this thread's latest failure, of
 // bundle `number`: bytes in `path`, which is as long as a path may be; 0: there is none. Waits
 // until it is in its place, within the bundle's time bound.
 std::size_t last_bundle(InHook, std::span<char> path) noexcept;

@@ -39,7 +39,7 @@ bool begin_writing(std::uint64_t deadline_ns) noexcept {
 }
 void end_writing() noexcept { g_bundles.writing.store(false, std::memory_order_release); }
 
-// What takes too long for a refusal that only counts.
+// What takes too long for a failure that only counts.
 void complete_evidence(Failure& failure) noexcept {
   if (failure.device.device == 0 || failure.device.torch_reserved_bytes == 0) return;
   failure.device.torch_largest_free_bytes =
@@ -47,22 +47,23 @@ void complete_evidence(Failure& failure) noexcept {
 }
 
 // By whoever has begun. The number is taken back where nothing comes of it.
-Told write(InHook hook, bundle::Cause& cause, bool reported) noexcept {
+WrittenBundle write(InHook hook, bundle::Cause& cause, bool reported) noexcept {
   auto& header = g_session.header();
-  Told told;
-  told.bundle = header.bundles_written.fetch_add(1, std::memory_order_relaxed) + 1;
-  told.texts = true;
+  WrittenBundle written;
+  written.bundle = header.bundles_written.fetch_add(1, std::memory_order_relaxed) + 1;
+  written.texts = true;
   Failure* const failure = cause.failure != 0 ? &g_session.failures.at(cause.failure) : nullptr;
   if (failure != nullptr) {
     complete_evidence(*failure);
-    failure->bundle.store(static_cast<std::uint32_t>(told.bundle), std::memory_order_relaxed);
+    failure->bundle.store(static_cast<std::uint32_t>(written.bundle), std::memory_order_relaxed);
   }
-  const bundle::Result result = bundle::write_from_process(
-      hook, cause, destination(), {g_state.options.quiet, reported}, bound_seconds(), &told.texts);
+  const bundle::Result result =
+      bundle::write_from_process(hook, cause, destination(), {g_state.options.quiet, reported},
+                                 bound_seconds(), &written.texts);
   if (result == bundle::Result::written) {
     g_bundles.recovered.store(false, std::memory_order_relaxed);
     g_bundles.open_outcome.store(cause.outcome == OutcomeKind::running, std::memory_order_relaxed);
-    return told;
+    return written;
   }
   header.bundles_written.fetch_sub(1, std::memory_order_relaxed);
   if (failure != nullptr) {
@@ -74,7 +75,7 @@ Told write(InHook hook, bundle::Cause& cause, bool reported) noexcept {
 }
 
 OutcomeKind outcome_at_end(int status) noexcept {
-  const std::uint64_t last_ns = last_refusal().time_ns;
+  const std::uint64_t last_ns = last_failure().time_ns;
   const bool lived_on = last_ns + kRecoveredNs < system::monotonic_ns();
   return status == 0 || lived_on ? OutcomeKind::recovered : OutcomeKind::exited;
 }
@@ -89,8 +90,8 @@ std::uint64_t writing_deadline_ns() noexcept {
   return system::monotonic_ns() + bound_seconds() * std::uint64_t{1'000'000'000};
 }
 
-Told write_awaited(InHook hook, const bundle::Cause& cause) noexcept {
-  return write_bundle(hook, cause, {.at_the_end = true, .deadline_ns = writing_deadline_ns()});
+WrittenBundle write_requested(InHook hook, const bundle::Cause& cause) noexcept {
+  return write_bundle(hook, cause, {.last_chance = true, .deadline_ns = writing_deadline_ns()});
 }
 
 bool wait_for_writer(std::uint64_t deadline_ns) noexcept {
@@ -99,52 +100,53 @@ bool wait_for_writer(std::uint64_t deadline_ns) noexcept {
   return true;
 }
 
-Told write_bundle(InHook hook, bundle::Cause cause, const Telling& telling) noexcept {
-  if (system::is_sandboxed() || !begin_writing(telling.deadline_ns)) return {};
+WrittenBundle write_bundle(InHook hook, bundle::Cause cause,
+                           const BundleRequest& request) noexcept {
+  if (system::is_sandboxed() || !begin_writing(request.deadline_ns)) return {};
   const std::uint64_t began = system::monotonic_ns();
   ThreadState* const thread = current_thread(hook);
   if (thread != nullptr)
     thread->sums.settle(hook, g_state.holders);  // so that no holder of this thread is overlooked
-  Told told;
-  if (telling.at_the_end ? g_bundles.rate.due_at_the_end() : g_bundles.rate.due(began)) {
+  WrittenBundle written;
+  if (request.last_chance ? g_bundles.rate.due_as_last_chance() : g_bundles.rate.due(began)) {
     if (cause.failure != 0) {
       cause.label = label_of(g_session.failures.at(cause.failure).node);
     } else if (thread != nullptr && cause.trigger != Trigger::request) {
       // There the words, which stand in the same place, are part of the verdict.
       cause.label = label_of(thread->root(hook));
     }
-    told = write(hook, cause, telling.told);
+    written = write(hook, cause, request.reported);
     g_bundles.rate.ended(began, system::monotonic_ns());
   }
   end_writing();
-  if (told.bundle != 0) raise_news(hook);
-  return told;
+  if (written.bundle != 0) notify_waiters(hook);
+  return written;
 }
 
-bundle::Cause cause_of(std::uint32_t entry, const Refusal& refusal) noexcept {
+bundle::Cause cause_of(std::uint32_t entry, const FailedRequest& failed) noexcept {
   bundle::Cause cause;
-  cause.trigger = refused_by_limit(refusal) ? Trigger::soft_limit : Trigger::allocation_failed;
+  cause.trigger = failed_by_own_limit(failed) ? Trigger::soft_limit : Trigger::allocation_failed;
   cause.failure = entry;
   return cause;
 }
 
-std::uint32_t bundle_of(const Refusal& refusal) noexcept {
-  return refusal.entry == 0
+std::uint32_t bundle_of(const FailedRequest& failed) noexcept {
+  return failed.entry == 0
              ? 0
-             : g_session.failures.at(refusal.entry).bundle.load(std::memory_order_relaxed);
+             : g_session.failures.at(failed.entry).bundle.load(std::memory_order_relaxed);
 }
 
-bool is_reported(const Refusal& refusal) noexcept {
-  return refusal.entry != 0 && refusal.entry == g_bundles.reported.load(std::memory_order_relaxed);
+bool is_reported(const FailedRequest& failed) noexcept {
+  return failed.entry != 0 && failed.entry == g_bundles.reported.load(std::memory_order_relaxed);
 }
 
-bool is_told_last(const Refusal& refusal) noexcept {
-  return refusal.entry != 0 &&
-         bundle_of(refusal) == g_session.header().bundles_written.load(std::memory_order_relaxed);
+bool is_in_last_bundle(const FailedRequest& failed) noexcept {
+  return failed.entry != 0 &&
+         bundle_of(failed) == g_session.header().bundles_written.load(std::memory_order_relaxed);
 }
 
-bool is_old_news(const Refusal& refusal) noexcept {
-  return g_bundles.rate.ended_ns() + kRecoveredNs < refusal.time_ns;
+bool is_stale(const FailedRequest& failed) noexcept {
+  return g_bundles.rate.ended_ns() + kRecoveredNs < failed.time_ns;
 }
 
 void recover(InHook hook) noexcept {
@@ -152,10 +154,11 @@ void recover(InHook hook) noexcept {
   note_recovery(hook, system::monotonic_ns());
 }
 
-bool complete_by_crash(InHook hook, const Refusal& refusal, const Telling& telling) noexcept {
-  if (!begin_writing(telling.deadline_ns)) return false;
+bool complete_by_crash(InHook hook, const FailedRequest& failed,
+                       const BundleRequest& request) noexcept {
+  if (!begin_writing(request.deadline_ns)) return false;
   const bool completed =
-      is_told_last(refusal) && !is_old_news(refusal) &&
+      is_in_last_bundle(failed) && !is_stale(failed) &&
       bundle::complete_last_by_crash(hook, g_state.options.quiet, bound_seconds());
   if (completed) g_bundles.open_outcome.store(false, std::memory_order_relaxed);
   end_writing();
@@ -184,7 +187,7 @@ void complete_outcome(InHook hook, OutcomeKind outcome, std::int32_t value) noex
   bundle::complete_last(hook, outcome, value, bound_seconds());
 }
 
-void forget_told(InHook) noexcept {
+void reset_bundle_scheduler_after_fork(InHook) noexcept {
   end_writing();
   g_bundles.rate.forget();
   g_bundles.open_outcome.store(false, std::memory_order_relaxed);

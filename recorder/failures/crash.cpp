@@ -20,13 +20,13 @@ using session::g_session;
 
 namespace {
 
-enum class Stage : std::uint8_t { none, under_way, told };
+enum class Stage : std::uint8_t { none, under_way, reported };
 constinit std::atomic<Stage> g_stage{Stage::none};
 
-void wait_until_told() noexcept {
-  const std::uint64_t seconds = 3 * g_state.options.bundle_seconds;  // as tell_crash()
+void wait_until_reported() noexcept {
+  const std::uint64_t seconds = 3 * g_state.options.bundle_seconds;  // as report_crash()
   const std::uint64_t deadline = system::monotonic_ns() + seconds * 1'000'000'000;
-  while (g_stage.load(std::memory_order_acquire) != Stage::told &&
+  while (g_stage.load(std::memory_order_acquire) != Stage::reported &&
          system::monotonic_ns() < deadline) {
     const timespec pause{0, 1'000'000};
     system::call(SYS_nanosleep, &pause, nullptr);
@@ -51,12 +51,12 @@ void fill_in_signal(Crash& crash, int signal, const siginfo_t& info) noexcept {
 void fill_in_thread(InHook hook, Crash& crash, ThreadState& thread,
                     const stack::Registers& at) noexcept {
   crash.thread = thread.thread;
-  const Refusal& refusal = thread.refusal;
-  if (refusal.time_ns != 0) {
-    crash.failure = refusal.entry;
-    crash.failure_bytes = refusal.request.bytes;
-    crash.failure_time_ns = refusal.time_ns;
-    if (refusal.served) crash.flags |= session::kCrashServedSince;
+  const FailedRequest& failed = thread.failed;
+  if (failed.time_ns != 0) {
+    crash.failure = failed.entry;
+    crash.failure_bytes = failed.request.bytes;
+    crash.failure_time_ns = failed.time_ns;
+    if (failed.served) crash.flags |= session::kCrashServedSince;
   }
   if (crash.address != 0 && stack::is_beyond_stack(hook, at.sp, crash.address))
     crash.flags |= session::kCrashGuardPage;
@@ -71,7 +71,7 @@ void record(InHook hook, int signal, const siginfo_t& info,
   if (thread != nullptr) fill_in_thread(hook, crash, *thread, registers_of(interrupted));
   crash.signal.store(static_cast<std::uint32_t>(signal), std::memory_order_release);
   if (thread != nullptr && bundle::follows_refusal(g_session.header()))
-    tell_crash(hook, thread->refusal);
+    report_crash(hook, thread->failed);
 }
 
 }  // namespace
@@ -82,11 +82,13 @@ void on_crash(InHook hook, int signal, const siginfo_t& info,
     return;
   Stage none = Stage::none;
   if (!g_stage.compare_exchange_strong(none, Stage::under_way, std::memory_order_acq_rel))
-    return wait_until_told();
+    return wait_until_reported();
   record(hook, signal, info, interrupted);
-  g_stage.store(Stage::told, std::memory_order_release);
+  g_stage.store(Stage::reported, std::memory_order_release);
 }
 
-void forget_crash(InHook) noexcept { g_stage.store(Stage::none, std::memory_order_relaxed); }
+void reset_crash_after_fork(InHook) noexcept {
+  g_stage.store(Stage::none, std::memory_order_relaxed);
+}
 
 }  // namespace oomrec::recorder

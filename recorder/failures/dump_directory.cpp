@@ -41,17 +41,18 @@ struct Dumps {
   std::atomic<std::uint64_t> max_dumps, max_total_bytes;
   StringId as_started;
 };
-constinit Dumps g_dumps{};
+constinit Dumps g_directories{};
 
 std::uint32_t place_of(std::string_view directory) noexcept {
   for (std::uint32_t place = 0; place < kPaths; ++place) {
-    if (directory == g_dumps.paths[place].text) return place;
+    if (directory == g_directories.paths[place].text) return place;
   }
   // Not the present one: a bundle may be about to be written there.
-  std::uint32_t place = g_dumps.next;
-  if (place + 1 == g_dumps.current.load(std::memory_order_relaxed)) place = (place + 1) % kPaths;
-  g_dumps.next = (place + 1) % kPaths;
-  Path& path = g_dumps.paths[place];
+  std::uint32_t place = g_directories.next;
+  if (place + 1 == g_directories.current.load(std::memory_order_relaxed))
+    place = (place + 1) % kPaths;
+  g_directories.next = (place + 1) % kPaths;
+  Path& path = g_directories.paths[place];
   std::memcpy(path.text, directory.data(), directory.size());
   path.text[directory.size()] = '\0';
   path.pid = 0;
@@ -68,8 +69,8 @@ void expand_dump_directory() noexcept {
   words.host = host.nodename;
   words.program = {program, bytes < 0 ? 0 : static_cast<std::size_t>(bytes)};
   words.start_realtime_ns = g_session.header().start_realtime_ns;
-  if (!bundle::expand_path(g_dumps.pattern, words, g_dumps.expanded, kPathBytes)) {
-    std::memcpy(g_dumps.expanded, g_dumps.pattern, kPathBytes);
+  if (!bundle::expand_path(g_directories.pattern, words, g_directories.expanded, kPathBytes)) {
+    std::memcpy(g_directories.expanded, g_directories.pattern, kPathBytes);
   }
 }
 
@@ -84,54 +85,55 @@ StringId string_of(InHook hook, Path& path) noexcept {
 
 }  // namespace
 
-void start_dumps(const char* directory) noexcept {
-  make_absolute(directory, g_dumps.pattern);
-  std::memcpy(g_dumps.expanded, g_dumps.pattern, kPathBytes);  // until it is expanded
+void start_dump_directory(const char* directory) noexcept {
+  make_absolute(directory, g_directories.pattern);
+  std::memcpy(g_directories.expanded, g_directories.pattern, kPathBytes);  // until it is expanded
 }
 
-const char* dump_directory() noexcept { return g_dumps.expanded; }
+const char* dump_directory() noexcept { return g_directories.expanded; }
 
 bundle::Destination destination() noexcept {
-  const std::uint32_t current = g_dumps.current.load(std::memory_order_acquire);
+  const std::uint32_t current = g_directories.current.load(std::memory_order_acquire);
   if (current == 0) {
     const Options& options = g_state.options;
     return {dump_directory(), options.max_dumps, options.max_total_mb << 20};
   }
-  return {g_dumps.paths[current - 1].text, g_dumps.max_dumps.load(std::memory_order_relaxed),
-          g_dumps.max_total_bytes.load(std::memory_order_relaxed)};
+  return {g_directories.paths[current - 1].text,
+          g_directories.max_dumps.load(std::memory_order_relaxed),
+          g_directories.max_total_bytes.load(std::memory_order_relaxed)};
 }
 
-bool set_dumps(InHook hook, std::string_view directory, std::uint64_t max_dumps,
-               std::uint64_t max_total_mb) noexcept {
+bool set_dump_directory(InHook hook, std::string_view directory, std::uint64_t max_dumps,
+                        std::uint64_t max_total_mb) noexcept {
   if (directory.size() >= kPathBytes || (!directory.empty() && directory[0] != '/')) return false;
-  const system::SpinGuard guard{g_dumps.lock};
+  const system::SpinGuard guard{g_directories.lock};
   if (!guard) return false;
-  StringId string = g_dumps.as_started;
+  StringId string = g_directories.as_started;
   if (directory.empty()) {
-    g_dumps.current.store(0, std::memory_order_release);
+    g_directories.current.store(0, std::memory_order_release);
   } else {
     const std::uint32_t place = place_of(directory);
-    string = string_of(hook, g_dumps.paths[place]);
-    g_dumps.max_dumps.store(max_dumps, std::memory_order_relaxed);
+    string = string_of(hook, g_directories.paths[place]);
+    g_directories.max_dumps.store(max_dumps, std::memory_order_relaxed);
     // More MiB than can be counted in bytes are as good as no bound.
     const bool bound = max_total_mb <= ~std::uint64_t{0} >> 20;
-    g_dumps.max_total_bytes.store(bound ? max_total_mb << 20 : 0, std::memory_order_relaxed);
-    g_dumps.current.store(place + 1, std::memory_order_release);
+    g_directories.max_total_bytes.store(bound ? max_total_mb << 20 : 0, std::memory_order_relaxed);
+    g_directories.current.store(place + 1, std::memory_order_release);
   }
   // Who completes the record of a dead process looks there.
   if (phase() == Phase::active && string != 0) g_session.header().dump_directory = string;
   return true;
 }
 
-void forget_dumps(InHook) noexcept { g_dumps.lock.unlock(); }
+void reset_dump_directory_after_fork(InHook) noexcept { g_directories.lock.unlock(); }
 
-StringId describe_dumps(InHook hook) noexcept {
+StringId describe_dump_directory(InHook hook) noexcept {
   expand_dump_directory();
-  g_dumps.as_started = g_session.add_string(hook, dump_directory());
-  const std::uint32_t current = g_dumps.current.load(std::memory_order_acquire);
-  if (current == 0) return g_dumps.as_started;
-  const StringId string = string_of(hook, g_dumps.paths[current - 1]);
-  return string != 0 ? string : g_dumps.as_started;
+  g_directories.as_started = g_session.add_string(hook, dump_directory());
+  const std::uint32_t current = g_directories.current.load(std::memory_order_acquire);
+  if (current == 0) return g_directories.as_started;
+  const StringId string = string_of(hook, g_directories.paths[current - 1]);
+  return string != 0 ? string : g_directories.as_started;
 }
 
 }  // namespace oomrec::recorder

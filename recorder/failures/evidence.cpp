@@ -8,16 +8,16 @@
 namespace oomrec::recorder {
 namespace {
 
-constexpr std::uint64_t kKeptNs = 100'000'000;
+constexpr std::uint64_t kFreshNs = 100'000'000;
 
 template <class Value>
-struct Kept {
+struct CachedReading {
   Value value;
   std::uint64_t time_ns;
 
   template <class Read>
-  const Value& get(std::uint64_t now_ns, bool fresh, Read read) noexcept {
-    if (fresh || time_ns == 0 || now_ns - time_ns > kKeptNs) {
+  const Value& get(std::uint64_t now_ns, EvidenceFrom from, Read read) noexcept {
+    if (from == EvidenceFrom::now || time_ns == 0 || now_ns - time_ns > kFreshNs) {
       value = read();
       time_ns = now_ns;
     }
@@ -25,22 +25,22 @@ struct Kept {
   }
 };
 
-struct KeptEvidence {
+struct EvidenceCache {
   system::SpinLock lock;
-  Kept<limit::Ceilings> ceilings;
-  Kept<session::CountedLimits> tasks, mappings;
+  CachedReading<limit::Ceilings> ceilings;
+  CachedReading<session::CountedLimits> tasks, mappings;
 };
-constinit KeptEvidence g_kept{};
+constinit EvidenceCache g_cache{};
 
 }  // namespace
 
 Evidence read_evidence(InHook hook, const Request& request, int error, std::uint64_t now_ns,
-                       bool fresh) noexcept {
+                       EvidenceFrom from) noexcept {
   Evidence seen{};
-  const system::SpinGuard guard(g_kept.lock);
+  const system::SpinGuard guard(g_cache.lock);
   if (!guard) return seen;
   seen.ceilings =
-      g_kept.ceilings.get(now_ns, fresh, [&]() noexcept { return limit::read_ceilings(hook); });
+      g_cache.ceilings.get(now_ns, from, [&]() noexcept { return limit::read_ceilings(hook); });
   if (error == 0 || request.probe) return seen;
   const auto read = [&](auto read_limits) noexcept {
     session::CountedLimits limits{};
@@ -49,14 +49,14 @@ Evidence read_evidence(InHook hook, const Request& request, int error, std::uint
   };
   seen.counted =
       error == EAGAIN
-          ? g_kept.tasks.get(now_ns, fresh, [&] { return read(limit::read_task_limits); })
-          : g_kept.mappings.get(now_ns, fresh, [&] { return read(limit::read_mapping_limits); });
+          ? g_cache.tasks.get(now_ns, from, [&] { return read(limit::read_task_limits); })
+          : g_cache.mappings.get(now_ns, from, [&] { return read(limit::read_mapping_limits); });
   return seen;
 }
 
-void forget_evidence() noexcept {
-  g_kept.lock.unlock();
-  g_kept.ceilings.time_ns = g_kept.tasks.time_ns = g_kept.mappings.time_ns = 0;
+void reset_evidence_after_fork() noexcept {
+  g_cache.lock.unlock();
+  g_cache.ceilings.time_ns = g_cache.tasks.time_ns = g_cache.mappings.time_ns = 0;
 }
 
 }  // namespace oomrec::recorder

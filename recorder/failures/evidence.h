@@ -1,4 +1,4 @@
-// What bounds this process, read at a refusal and kept for those that follow within 100 ms.
+// What bounds this process, as read at a failure.
 #pragma once
 
 #include "common/limits/ceilings.h"
@@ -7,16 +7,18 @@
 
 namespace oomrec::recorder {
 
+// Failures within 100 ms may share what was read. A failure with a bundle reads it now.
+enum class EvidenceFrom : std::uint8_t { cache, now };
+
 struct Evidence {
   limit::Ceilings ceilings;
-  session::CountedLimits counted;  // only what may explain this refusal, if the system made it
+  session::CountedLimits counted;  // only what may explain this failure, if it was the system's
 };
 
-// `error`: an errno, 0 where the recorder refused. `fresh`: what was kept is too old.
+// `error`: an errno; 0 where the recorder let the request fail.
 Evidence read_evidence(InHook, const Request&, int error, std::uint64_t now_ns,
-                       bool fresh) noexcept;
+                       EvidenceFrom) noexcept;
 
-// After a fork.
-void forget_evidence() noexcept;
+void reset_evidence_after_fork() noexcept;
 
 }  // namespace oomrec::recorder

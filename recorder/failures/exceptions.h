@@ -9,13 +9,13 @@
 
 namespace oomrec::recorder {
 
-// oomrec_exception(): completes the bundle of this thread's latest refusal, if that is later than
-// the refusal number `since`; with `any_thread` of the newest one of all, if this thread has none;
+// oomrec_exception(): completes the bundle of this thread's latest failure, if that is later than
+// the failure number `since`; with `any_thread` of the newest one of all, if this thread has none;
 // else a bundle with the trigger `exception`.
-Told tell_exception(InHook, const bundle::ExceptionTexts&, std::uint32_t since,
-                    bool any_thread) noexcept;
+WrittenBundle report_exception(InHook, const bundle::ExceptionTexts&, std::uint32_t since,
+                               bool any_thread) noexcept;
 
 // After a fork.
-void forget_exceptions(InHook) noexcept;
+void reset_exceptions_after_fork(InHook) noexcept;
 
 }  // namespace oomrec::recorder

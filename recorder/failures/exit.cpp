@@ -16,7 +16,7 @@ using session::g_session;
 namespace {
 
 // The shells that start a program are recorded, too, and nobody wants to know of them.
-bool held_much() noexcept {
+bool was_large() noexcept {
   std::uint64_t peak = 0;
   for (std::size_t i = 0; i < kSpaceCount; ++i) {
     if (adds_up(static_cast<Space>(i)))
@@ -34,17 +34,17 @@ bool failed_as_a_rank(const session::Header& header, int status) noexcept {
 
 void on_exit(InHook hook, int status, ExitKind) noexcept {
   if (phase() != Phase::active || !same_process()) return;
-  tell_last_failure(hook, status);
-  if (g_state.options.dump_at_exit && held_much()) dump(hook, "at the end of the process");
+  report_last_failure(hook, status);
+  if (g_state.options.dump_at_exit && was_large()) dump(hook, "at the end of the process");
   bundle::finish(hook, static_cast<unsigned>(g_state.options.bundle_seconds));
   complete_outcome_at_end(hook, status);
   session::Header& header = g_session.header();
   const std::uint64_t now = system::monotonic_ns();
   // Who recovers it finds out whether there is something to tell.
-  const bool may_follow = lost_child_lately(header, now) || failed_as_a_rank(header, status);
+  const bool may_follow = lost_child_recently(header, now) || failed_as_a_rank(header, status);
   if (may_follow) header.last_tick_ns.store(now, std::memory_order_relaxed);
   g_session.mark(hook, session::State::exited, status);
-  if (last_failure_told() && !may_follow) g_session.remove_file(hook);
+  if (last_failure_reported() && !may_follow) g_session.remove_file(hook);
 }
 
 }  // namespace oomrec::recorder

@@ -14,68 +14,68 @@ using session::g_session;
 
 namespace {
 
-constexpr std::uint32_t kKnown = 1024;  // places for known refusals: a power of two
-constexpr std::uint32_t kMostEntries = kKnown / 2;
+constexpr std::uint32_t kSlots = 1024;  // a power of two
+constexpr std::uint32_t kMostEntries = kSlots / 2;
 
-struct Known {
+struct Slot {
   std::uint32_t node;
   std::uint32_t entry;  // in `failures`; 0: free
-  bool had;             // the program had what it wanted, later
+  bool recovered;       // the program was given what it wanted, later
 };
 
-struct Refusals {
+struct FailureTable {
   system::SpinLock lock;
-  Known known[kKnown] = {};
+  Slot slots[kSlots] = {};
   std::uint32_t entries = 0;
-  Refusal last;
+  FailedRequest last;
 };
-constinit Refusals g_refusals;
+constinit FailureTable g_failure_table;
 
-std::uint8_t flags_of(const Refusal& refusal) noexcept {
-  const unsigned probe = refusal.request.probe ? session::kFailureProbe : 0;
-  const unsigned injected = refusal.request.rule != 0 ? session::kFailureInjected : 0;
-  const unsigned refused = refusal.by_us && injected == 0 ? session::kFailureRefused : 0;
+std::uint8_t flags_of(const FailedRequest& failed) noexcept {
+  const unsigned probe = failed.request.probe ? session::kFailureProbe : 0;
+  const unsigned injected = failed.request.rule != 0 ? session::kFailureInjected : 0;
+  const unsigned refused =
+      failed.by == FailedBy::recorder && injected == 0 ? session::kFailureRefused : 0;
   return static_cast<std::uint8_t>(probe | injected | refused);
 }
 
-bool same_kind(const Failure& failure, const Refusal& refusal) noexcept {
+bool same_kind(const Failure& failure, const FailedRequest& failed) noexcept {
   constexpr std::uint8_t kKinds = session::kFailureProbe | session::kFailureInjected;
-  return failure.node == refusal.node &&
-         failure.api == static_cast<std::uint16_t>(refusal.request.api) &&
-         failure.space == static_cast<std::uint8_t>(refusal.request.space) &&
-         failure.device.device == refusal.request.device &&
-         (failure.flags & kKinds) == (flags_of(refusal) & kKinds);
+  return failure.node == failed.node &&
+         failure.api == static_cast<std::uint16_t>(failed.request.api) &&
+         failure.space == static_cast<std::uint8_t>(failed.request.space) &&
+         failure.device.device == failed.request.device &&
+         (failure.flags & kKinds) == (flags_of(failed) & kKinds);
 }
 
-// The place of this refusal among the known ones: taken, or free for it.
-Known& place_of(const Refusal& refusal) noexcept {
-  for (auto at = static_cast<std::uint32_t>(live::mix(refusal.node));; ++at) {
-    Known& place = g_refusals.known[at % kKnown];
-    if (place.entry == 0) return place;
-    if (place.node == refusal.node && same_kind(g_session.failures.at(place.entry), refusal))
-      return place;
+// The slot of this kind of failure; free where entry is 0.
+Slot& slot_of(const FailedRequest& failed) noexcept {
+  for (auto at = static_cast<std::uint32_t>(live::mix(failed.node));; ++at) {
+    Slot& slot = g_failure_table.slots[at % kSlots];
+    if (slot.entry == 0) return slot;
+    if (slot.node == failed.node && same_kind(g_session.failures.at(slot.entry), failed))
+      return slot;
   }
 }
 
-std::uint32_t enter(InHook hook, const Refusal& refusal, bool fresh) noexcept {
-  const bool on_host = !is_device_space(refusal.request.space);
-  const int error = refusal.by_us || !on_host ? 0 : refusal.error;
-  const Evidence evidence = read_evidence(hook, refusal.request, error, refusal.time_ns, fresh);
+std::uint32_t append_entry(InHook hook, const FailedRequest& failed, EvidenceFrom from) noexcept {
+  const bool on_host = !is_device_space(failed.request.space);
+  const int error = failed.by == FailedBy::recorder || !on_host ? 0 : failed.error;
+  const Evidence evidence = read_evidence(hook, failed.request, error, failed.time_ns, from);
   const limit::Ceilings& seen = evidence.ceilings;
-  const session::StringId rule = rule_text(hook, refusal.request.rule);
+  const session::StringId rule = rule_text(hook, failed.request.rule);
   std::uint32_t entry = 0;
   const bool entered = g_session.failures.append(hook, entry, [&](Failure& failure) noexcept {
-    failure.time_ns = refusal.time_ns;
+    failure.time_ns = failed.time_ns;
     failure.realtime_ns = system::realtime_ns();
-    failure.bytes = refusal.request.bytes;
-    failure.node = refusal.node;
-    failure.thread = refusal.thread;
-    failure.api = static_cast<std::uint16_t>(refusal.request.api);
-    failure.space = static_cast<std::uint8_t>(refusal.request.space);
-    failure.flags = flags_of(refusal);
-    failure.error = refusal.error;
-    failure.live_bytes =
-        refusal.live_bytes < 0 ? 0 : static_cast<std::uint64_t>(refusal.live_bytes);
+    failure.bytes = failed.request.bytes;
+    failure.node = failed.node;
+    failure.thread = failed.thread;
+    failure.api = static_cast<std::uint16_t>(failed.request.api);
+    failure.space = static_cast<std::uint8_t>(failed.request.space);
+    failure.flags = flags_of(failed);
+    failure.error = failed.error;
+    failure.live_bytes = failed.live_bytes < 0 ? 0 : static_cast<std::uint64_t>(failed.live_bytes);
     failure.soft_limit_bytes =
         g_state.limit.bytes() == 0 ? session::kUnlimited : g_state.limit.bytes();
     failure.vm_bytes = seen.vm_bytes;
@@ -87,10 +87,10 @@ std::uint32_t enter(InHook hook, const Refusal& refusal, bool fresh) noexcept {
     failure.swap_bytes = seen.swap_bytes;
     failure.cgroup_used_bytes = seen.cgroup_used_bytes;
     failure.cgroup_limit_bytes = seen.cgroup_limit_bytes;
-    failure.last_ns.store(refusal.time_ns, std::memory_order_relaxed);
+    failure.last_ns.store(failed.time_ns, std::memory_order_relaxed);
     failure.counted = evidence.counted;
     failure.rule = rule;
-    failure.device = device_evidence(refusal.request.device, refusal.time_ns);
+    failure.device = device_evidence(failed.request.device, failed.time_ns);
   });
   if (!entered) drop();
   return entered ? entry : 0;
@@ -98,71 +98,73 @@ std::uint32_t enter(InHook hook, const Refusal& refusal, bool fresh) noexcept {
 
 }  // namespace
 
-std::uint32_t remember(InHook hook, Refusal& refusal, bool fresh, bool& first) noexcept {
-  const system::SpinGuard guard(g_refusals.lock);
-  if (!guard) return 0;
-  Known& place = place_of(refusal);
-  first = place.entry == 0;
+RecordedFailure record_failure(InHook hook, FailedRequest& failed, EvidenceFrom from) noexcept {
+  const system::SpinGuard guard(g_failure_table.lock);
+  if (!guard) return {};
+  Slot& slot = slot_of(failed);
+  const bool first = slot.entry == 0;
   if (!first) {
-    Failure& known = g_session.failures.at(place.entry);
-    known.repeats.fetch_add(1, std::memory_order_relaxed);
-    known.last_ns.store(refusal.time_ns, std::memory_order_relaxed);
-    refusal.entry = place.entry;
-    refusal.had_before = place.had;
-  } else if (g_refusals.entries < kMostEntries) {
-    refusal.entry = enter(hook, refusal, fresh);
-    if (refusal.entry != 0) {
-      place = {refusal.node, refusal.entry, false};
-      ++g_refusals.entries;
+    Failure& recorded = g_session.failures.at(slot.entry);
+    recorded.repeats.fetch_add(1, std::memory_order_relaxed);
+    recorded.last_ns.store(failed.time_ns, std::memory_order_relaxed);
+    failed.entry = slot.entry;
+    failed.recovered_before = slot.recovered;
+  } else if (g_failure_table.entries < kMostEntries) {
+    failed.entry = append_entry(hook, failed, from);
+    if (failed.entry != 0) {
+      slot = {failed.node, failed.entry, false};
+      ++g_failure_table.entries;
     }
   }
-  if (!refusal.request.probe) g_refusals.last = refusal;
-  return refusal.entry;
+  if (!failed.request.probe) g_failure_table.last = failed;
+  return {failed.entry, first};
 }
 
-void enter_unknown(InHook hook, Refusal& refusal) noexcept {
-  if (refusal.entry == 0) refusal.entry = enter(hook, refusal, true);
+void ensure_entry(InHook hook, FailedRequest& failed) noexcept {
+  if (failed.entry == 0) failed.entry = append_entry(hook, failed, EvidenceFrom::now);
 }
 
-void enter_anew(InHook hook, Refusal& refusal) noexcept {
-  const std::uint32_t entry = enter(hook, refusal, true);
-  const system::SpinGuard guard(g_refusals.lock);
+void add_new_entry(InHook hook, FailedRequest& failed) noexcept {
+  const std::uint32_t entry = append_entry(hook, failed, EvidenceFrom::now);
+  const system::SpinGuard guard(g_failure_table.lock);
   if (entry == 0 || !guard) return;
-  place_of(refusal) = {refusal.node, entry, false};
-  refusal.entry = entry;
-  refusal.had_before = false;
-  if (g_refusals.last.time_ns == refusal.time_ns) g_refusals.last = refusal;
+  slot_of(failed) = {failed.node, entry, false};
+  failed.entry = entry;
+  failed.recovered_before = false;
+  if (g_failure_table.last.time_ns == failed.time_ns) g_failure_table.last = failed;
 }
 
-std::uint32_t enter_last(InHook hook, const Refusal& last, bool told) noexcept {
-  if (last.entry == 0) return enter(hook, last, true);
+std::uint32_t entry_of_last(InHook hook, const FailedRequest& last) noexcept {
+  if (last.entry == 0) return append_entry(hook, last, EvidenceFrom::now);
   const std::uint32_t repeats =
       g_session.failures.at(last.entry).repeats.load(std::memory_order_relaxed);
-  if (!told && repeats == 0) return last.entry;
-  const std::uint32_t entry = enter(hook, last, true);
+  const bool reported =
+      g_session.failures.at(last.entry).bundle.load(std::memory_order_relaxed) != 0;
+  if (!reported && repeats == 0) return last.entry;
+  const std::uint32_t entry = append_entry(hook, last, EvidenceFrom::now);
   if (entry == 0) return last.entry;
   g_session.failures.at(entry).repeats.store(repeats, std::memory_order_relaxed);
   return entry;
 }
 
-void settle(Refusal& refusal) noexcept {
-  refusal.settled = true;
-  const system::SpinGuard guard(g_refusals.lock);
+void settle(FailedRequest& failed) noexcept {
+  failed.settled = true;
+  const system::SpinGuard guard(g_failure_table.lock);
   if (!guard) return;
-  if (g_refusals.last.time_ns == refusal.time_ns) g_refusals.last.settled = true;
-  Known& place = place_of(refusal);
-  if (place.entry != 0) place.had = true;
+  if (g_failure_table.last.time_ns == failed.time_ns) g_failure_table.last.settled = true;
+  Slot& slot = slot_of(failed);
+  if (slot.entry != 0) slot.recovered = true;
 }
 
-Refusal last_refusal() noexcept {
-  const system::SpinGuard guard(g_refusals.lock);
-  return guard ? g_refusals.last : Refusal{};
+FailedRequest last_failure() noexcept {
+  const system::SpinGuard guard(g_failure_table.lock);
+  return guard ? g_failure_table.last : FailedRequest{};
 }
 
-bool take_newest(std::uint32_t since, Refusal& newest) noexcept {
-  const system::SpinGuard guard(g_refusals.lock);
+bool claim_newest(std::uint32_t since, FailedRequest& newest) noexcept {
+  const system::SpinGuard guard(g_failure_table.lock);
   if (!guard) return false;
-  Refusal& last = g_refusals.last;
+  FailedRequest& last = g_failure_table.last;
   if (last.time_ns == 0 || last.number <= since || last.raised || last.settled ||
       last.time_ns + kRecoveredNs < system::monotonic_ns())
     return false;
@@ -171,21 +173,21 @@ bool take_newest(std::uint32_t since, Refusal& newest) noexcept {
   return true;
 }
 
-void note_raised(const Refusal& refusal) noexcept {
-  const system::SpinGuard guard(g_refusals.lock);
-  if (guard && g_refusals.last.number == refusal.number) g_refusals.last.raised = true;
+void mark_raised(const FailedRequest& failed) noexcept {
+  const system::SpinGuard guard(g_failure_table.lock);
+  if (guard && g_failure_table.last.number == failed.number) g_failure_table.last.raised = true;
 }
 
-bool refused_by_limit(const Refusal& refusal) noexcept {
-  return (flags_of(refusal) & session::kFailureRefused) != 0;
+bool failed_by_own_limit(const FailedRequest& failed) noexcept {
+  return (flags_of(failed) & session::kFailureRefused) != 0;
 }
 
-void forget_known_refusals(InHook) noexcept {
-  g_refusals.lock.unlock();
-  forget_evidence();
-  for (Known& place : g_refusals.known) place = {};
-  g_refusals.entries = 0;
-  g_refusals.last = {};
+void reset_failure_table_after_fork(InHook) noexcept {
+  g_failure_table.lock.unlock();
+  reset_evidence_after_fork();
+  for (Slot& slot : g_failure_table.slots) slot = {};
+  g_failure_table.entries = 0;
+  g_failure_table.last = {};
 }
 
 }  // namespace oomrec::recorder

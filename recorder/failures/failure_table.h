@@ -1,51 +1,53 @@
-// What is remembered of refusals: each kind with its evidence in `failures`, and the last of all,
-// should the process end with it.
+// The failures on record: each kind with its evidence, an entry of the session's `failures`, and
+// the latest of all, in case the process ends with it.
 //
-// A kind is known by stack, API and space; a repeat only counts.
+// Stack, API and space make a kind. A repeat is only counted.
 #pragma once
 
 #include <cstdint>
-#include <span>
 
 #include "common/system/hook_scope.h"
+#include "recorder/failures/evidence.h"
 #include "recorder/state/failed_request.h"
 
 namespace oomrec::recorder {
 
-// The entry of the refusal in `failures`, also in refusal.entry; 0: there is no room. `first`: none
-// of its kind was known. Its evidence is read anew where `fresh` is set; else a flood of new stacks
-// shares what was read.
-std::uint32_t remember(InHook, Refusal&, bool fresh, bool& first) noexcept;
+// Records the failure: its entry, also in FailedRequest::entry (0: no room), and whether it is the
+// first of its kind. A flood of new stacks shares evidence, unless `evidence` is fresh.
+struct RecordedFailure {
+  std::uint32_t entry = 0;
+  bool first = false;
+};
+RecordedFailure record_failure(InHook, FailedRequest&, EvidenceFrom) noexcept;
 
-// An entry of its own for a refusal that has none, as far as there is room.
-void enter_unknown(InHook, Refusal&) noexcept;
+// Gives an entry to a failure that has none, if there is room.
+void ensure_entry(InHook, FailedRequest&) noexcept;
 
-// An earlier one of its kind is told as one that did no harm, and this one is another: it gets an
-// entry of its own, in which its repeats are counted.
-void enter_anew(InHook, Refusal&) noexcept;
+// Gives another entry to a failure whose kind was reported as harmless: this one is not. Repeats
+// count there from now on.
+void add_new_entry(InHook, FailedRequest&) noexcept;
 
-// The entry that tells the last refusal: its own, unless that tells an earlier one of the same
-// kind.
-std::uint32_t enter_last(InHook, const Refusal& last, bool told) noexcept;
+// The entry for the bundle of the process' last failure: its own, unless a bundle already reports
+// an earlier one of its kind in it.
+std::uint32_t entry_of_last(InHook, const FailedRequest& last) noexcept;
 
-// What was refused did no harm: the next refusal of its kind may be another story.
-void settle(Refusal&) noexcept;
+// The failure did no harm. The next one of its kind may.
+void settle(FailedRequest&) noexcept;
 
-// The last that was no probe; time_ns is 0 where nothing was refused, or it cannot be had.
-Refusal last_refusal() noexcept;
+// The latest failure that was no probe. time_ns is 0 where there is none, or the lock is taken.
+FailedRequest last_failure() noexcept;
 
-// The newest refusal of all, if it is later than number `since`: for an exception that is raised on
-// another thread than the one that was refused. Each is taken once, not where an exception came of
-// it, and only while it can be what ends the program.
-bool take_newest(std::uint32_t since, Refusal& newest) noexcept;
+// The newest failure of all threads, if it is later than number `since`: for an exception raised on
+// another thread than the one whose request failed. Each is given out once, not after an exception
+// came of it, and only while it may be what ends the program.
+bool claim_newest(std::uint32_t since, FailedRequest& newest) noexcept;
 
 // An exception came of it.
-void note_raised(const Refusal&) noexcept;
+void mark_raised(const FailedRequest&) noexcept;
 
-// Our limit refused, neither the system nor a rule of --fail.
-bool refused_by_limit(const Refusal&) noexcept;
+// Our limit made it fail, not the system and not a rule of --fail.
+bool failed_by_own_limit(const FailedRequest&) noexcept;
 
-// After a fork.
-void forget_known_refusals(InHook) noexcept;
+void reset_failure_table_after_fork(InHook) noexcept;
 
 }  // namespace oomrec::recorder

@@ -22,80 +22,80 @@ using session::g_session;
 
 namespace {
 
-bool is_provisional(const Refusal& refusal) noexcept {
-  const Space space = refusal.request.space;
-  return is_device_space(space) && space != Space::torch && is_of_torch(refusal.node);
+bool is_provisional(const FailedRequest& failed) noexcept {
+  const Space space = failed.request.space;
+  return is_device_space(space) && space != Space::torch && is_of_torch(failed.node);
 }
 
 // PyTorch will say, or has not said yet, what became of it. `device` 0: not known which.
-bool is_pending(const Refusal& refusal, std::uint32_t device) noexcept {
-  const std::uint32_t refused_on = refusal.request.device;
-  return refusal.time_ns != 0 && refusal.provisional && !refusal.settled &&
+bool is_pending(const FailedRequest& failed, std::uint32_t device) noexcept {
+  const std::uint32_t refused_on = failed.request.device;
+  return failed.time_ns != 0 && failed.provisional && !failed.settled &&
          (device == 0 || refused_on == 0 || refused_on == device);
 }
 
 // A bundle of its own.
-bool write_crash(InHook hook, Refusal refusal, const Telling& telling) noexcept {
-  refusal.entry = enter_last(hook, refusal, bundle_of(refusal) != 0);
+bool write_crash(InHook hook, FailedRequest failed, const BundleRequest& request) noexcept {
+  failed.entry = entry_of_last(hook, failed);
   session::Crash& crash = g_session.header().crash;
-  crash.failure = refusal.entry;
+  crash.failure = failed.entry;
   bundle::Cause cause;
   cause.trigger = Trigger::crash;
-  cause.failure = refusal.entry;
+  cause.failure = failed.entry;
   cause.outcome = OutcomeKind::signal;
   cause.outcome_value = static_cast<std::int32_t>(crash.signal.load(std::memory_order_relaxed));
-  return write_bundle(hook, cause, telling).bundle != 0;
+  return write_bundle(hook, cause, request).bundle != 0;
 }
 
 }  // namespace
 
-void on_failure(InHook hook, const Request& request, int error, bool by_us) noexcept {
+void on_failure(InHook hook, const Request& request, int error, FailedBy by) noexcept {
   if (phase() == Phase::off) return;
   ThreadState* thread = current_thread(hook);
   if (phase() == Phase::waiting && begin_waiting_session(hook)) thread = current_thread(hook);
   if (phase() != Phase::active) return;
 
   // What was live is asked at once: others may free it all while this thread waits for its turn.
-  Refusal refusal{.request = request,
-                  .error = error,
-                  .by_us = by_us,
-                  .time_ns = system::monotonic_ns(),
-                  .live_bytes = live_bytes(thread)};
+  FailedRequest failed{.request = request,
+                       .error = error,
+                       .by = by,
+                       .time_ns = system::monotonic_ns(),
+                       .live_bytes = live_bytes(thread)};
   if (thread != nullptr) {
-    refusal.node = stack::capture(hook, thread->stacks, thread->root(hook));
-    refusal.thread = thread->thread;
-    refusal.provisional = is_provisional(refusal);
+    failed.node = stack::capture(hook, thread->stacks, thread->root(hook));
+    failed.thread = thread->thread;
+    failed.provisional = is_provisional(failed);
     add_own(thread->lane->spaces[static_cast<std::size_t>(request.space)].failed_count,
             std::uint64_t{1});
   }
   auto& header = g_session.header();
-  refusal.number =
+  failed.number =
       static_cast<std::uint32_t>(1 + (request.probe ? header.probes_total : header.failures_total)
                                          .fetch_add(1, std::memory_order_relaxed));
 
   // Evidence as fresh as its bundle will be.
-  const bool fresh = !request.probe && bundle_is_due(refusal.time_ns);
-  bool first = false;
-  const std::uint32_t entry = remember(hook, refusal, fresh, first);
+  const bool is_due = !request.probe && bundle_is_due(failed.time_ns);
+  const auto [entry, first] =
+      record_failure(hook, failed, is_due ? EvidenceFrom::now : EvidenceFrom::cache);
   if (thread != nullptr) {
     maybe_read_clock(hook, *thread);
     if (is_device_space(request.space)) {
       append_device_event(*thread, EventKind::fail, request.api, request.space, request.device,
-                          entry, request.bytes, refusal.node);
+                          entry, request.bytes, failed.node);
     } else {
-      append_event(*thread, EventKind::fail, request.api, entry, request.bytes, refusal.node);
+      append_event(*thread, EventKind::fail, request.api, entry, request.bytes, failed.node);
     }
   }
   if (thread != nullptr && !request.probe) {
-    const bool handlers = first || thread->refusal.time_ns == 0;
-    thread->refusal = refusal;
-    if (handlers) put_handlers(hook);
+    const bool handlers = first || thread->failed.time_ns == 0;
+    thread->failed = failed;
+    if (handlers) install_handlers(hook);
   }
-  if (!request.probe && !refusal.provisional) {
-    if (first && entry != 0) write_bundle(hook, cause_of(entry, refusal), kWhenDue);
-    act_on_refusal(hook);
+  if (!request.probe && !failed.provisional) {
+    if (first && entry != 0) write_bundle(hook, cause_of(entry, failed), kWhenDue);
+    act_on_failure(hook);
   }
-  if (!request.probe) raise_news(hook);
+  if (!request.probe) notify_waiters(hook);
   if (thread != nullptr) leave(thread);
 }
 
@@ -108,82 +108,82 @@ bool warn(InHook hook, Trigger trigger) noexcept {
   return written;
 }
 
-void tell_last_failure(InHook hook, int status) noexcept {
-  Refusal last = last_refusal();
+void report_last_failure(InHook hook, int status) noexcept {
+  FailedRequest last = last_failure();
   if (last.time_ns == 0) return;
-  const bool told = bundle_of(last) != 0;
+  const bool reported = bundle_of(last) != 0;
   // A repeat of what a bundle tells is told there, unless the program now dies of it.
   const bool harmless = status == 0 || last.settled;
-  if (told && (harmless || !(last.had_before || is_old_news(last)))) return;
-  const Telling telling{.at_the_end = true, .told = is_reported(last)};
-  last.entry = enter_last(hook, last, told);
+  if (reported && (harmless || !(last.recovered_before || is_stale(last)))) return;
+  const BundleRequest request{.last_chance = true, .reported = is_reported(last)};
+  last.entry = entry_of_last(hook, last);
   bundle::Cause cause = cause_of(last.entry, last);
   cause.outcome = status == 0 ? OutcomeKind::recovered : OutcomeKind::exited;
   cause.outcome_value = status;
-  write_bundle(hook, cause, telling);
+  write_bundle(hook, cause, request);
 }
 
 void note_device_served(InHook hook, Api api, std::uint64_t bytes) noexcept {
   ThreadState* const thread = current_thread(hook);
   if (thread == nullptr) return;
-  Refusal& refusal = thread->refusal;
-  if (refusal.time_ns == 0 || refusal.settled || refusal.provisional ||
-      refusal.request.api != api || bytes < refusal.request.bytes)
+  FailedRequest& failed = thread->failed;
+  if (failed.time_ns == 0 || failed.settled || failed.provisional || failed.request.api != api ||
+      bytes < failed.request.bytes)
     return;
-  if (is_told_last(refusal)) recover(hook);
-  settle(refusal);
+  if (is_in_last_bundle(failed)) recover(hook);
+  settle(failed);
 }
 
 void note_torch_served(InHook hook, std::uint32_t device) noexcept {
   ThreadState* const thread = current_thread(hook);
-  if (thread == nullptr || !is_pending(thread->refusal, device)) return;
-  Refusal& refusal = thread->refusal;
-  if (refusal.entry != 0 && bundle_of(refusal) == 0) {
-    bundle::Cause cause = cause_of(refusal.entry, refusal);
+  if (thread == nullptr || !is_pending(thread->failed, device)) return;
+  FailedRequest& failed = thread->failed;
+  if (failed.entry != 0 && bundle_of(failed) == 0) {
+    bundle::Cause cause = cause_of(failed.entry, failed);
     cause.outcome = OutcomeKind::recovered;
     write_bundle(hook, cause, kWhenDue);
   }
-  settle(refusal);
+  settle(failed);
 }
 
-bool confirm_refusal(InHook hook, std::uint32_t device) noexcept {
+bool confirm_failure(InHook hook, std::uint32_t device) noexcept {
   ThreadState* const thread = current_thread(hook);
-  if (thread == nullptr || !is_pending(thread->refusal, device)) return false;
-  Refusal& refusal = thread->refusal;
-  refusal.settled = true;
+  if (thread == nullptr || !is_pending(thread->failed, device)) return false;
+  FailedRequest& failed = thread->failed;
+  failed.settled = true;
   const std::uint64_t now = system::monotonic_ns();
-  if (bundle_of(refusal) != 0 && refusal.had_before && bundle_is_due(now))
-    enter_anew(hook, refusal);
-  if (refusal.entry != 0 && bundle_of(refusal) == 0) {
-    g_session.failures.at(refusal.entry).device = device_evidence(refusal.request.device, now);
-    write_bundle(hook, cause_of(refusal.entry, refusal), kWhenDue);
+  if (bundle_of(failed) != 0 && failed.recovered_before && bundle_is_due(now))
+    add_new_entry(hook, failed);
+  if (failed.entry != 0 && bundle_of(failed) == 0) {
+    g_session.failures.at(failed.entry).device = device_evidence(failed.request.device, now);
+    write_bundle(hook, cause_of(failed.entry, failed), kWhenDue);
   }
-  act_on_refusal(hook);
+  act_on_failure(hook);
   return true;
 }
 
-void tell_crash(InHook hook, const Refusal& refusal) noexcept {
-  const Telling telling{.at_the_end = true, .deadline_ns = writing_deadline_ns()};
-  if (!complete_by_crash(hook, refusal, telling) &&
-      (system::monotonic_ns() > telling.deadline_ns || !write_crash(hook, refusal, telling)))
+void report_crash(InHook hook, const FailedRequest& failed) noexcept {
+  const BundleRequest request{.last_chance = true, .deadline_ns = writing_deadline_ns()};
+  if (!complete_by_crash(hook, failed, request) &&
+      (system::monotonic_ns() > request.deadline_ns || !write_crash(hook, failed, request)))
     return;
   if (!bundle::finish(hook, static_cast<unsigned>(g_state.options.bundle_seconds))) return;
   g_session.header().crash.flags |= session::kCrashTold;
-  if (last_failure_told()) g_session.remove_file(hook);
+  if (last_failure_reported()) g_session.remove_file(hook);
 }
 
-std::uint32_t last_failure(InHook hook) noexcept {
+std::uint32_t last_failure_number(InHook hook) noexcept {
   const ThreadState* const thread = phase() == Phase::active ? current_thread(hook) : nullptr;
-  return thread != nullptr && thread->refusal.time_ns != 0 ? thread->refusal.number : 0;
+  return thread != nullptr && thread->failed.time_ns != 0 ? thread->failed.number : 0;
 }
 
-std::uint32_t failures(InHook) noexcept {
+std::uint32_t failure_count(InHook) noexcept {
   if (phase() != Phase::active) return 0;
   return static_cast<std::uint32_t>(
       g_session.header().failures_total.load(std::memory_order_relaxed));
 }
 
-bool last_failure_told() noexcept {
+bool last_failure_reported() noexcept {
   for (std::uint32_t entry = g_session.failures.size(); entry-- > 1;) {
     const Failure& failure = g_session.failures.at(entry);
     if ((failure.flags & session::kFailureProbe) == 0)
@@ -192,10 +192,10 @@ bool last_failure_told() noexcept {
   return true;
 }
 
-void forget_failures(InHook hook) noexcept {
-  forget_known_refusals(hook);
-  forget_told(hook);
-  forget_exceptions(hook);
+void reset_failures_after_fork(InHook hook) noexcept {
+  reset_failure_table_after_fork(hook);
+  reset_bundle_scheduler_after_fork(hook);
+  reset_exceptions_after_fork(hook);
 }
 
 }  // namespace oomrec::recorder

@@ -1,8 +1,8 @@
-// Refusals: recorded with all their evidence (known_refusals.h), told in a bundle when it is their
-// turn (telling.h).
+// Failed requests: recorded with their evidence (failure_table.h), reported in a bundle when one is
+// due (bundle_scheduler.h).
 //
-// A program may be refused a million times a second and go on: a known stack with no bundle due
-// costs a stack walk and a few stores; evidence is read anew at most ten times a second.
+// A program may fail a million times a second and go on. So a stack that is on record, with no
+// bundle due, costs a stack walk and a few stores; evidence is read at most ten times a second.
 #pragma once
 
 #include <cstdint>
@@ -13,43 +13,41 @@
 
 namespace oomrec::recorder {
 
-// Records that `request` was refused with `error` (an errno; of a GPU's request, its driver's
-// code); `by_us`: admits() or admits_on_device() did. May write a
-// bundle and report on stderr; returns within the bundle's time bound.
-void on_failure(InHook, const Request&, int error, bool by_us) noexcept;
+// Records that `request` failed with `error`: an errno, or the driver's code for a GPU's request.
+// May write a bundle and report on stderr. Returns within the bundle's time bound.
+void on_failure(InHook, const Request&, int error, FailedBy) noexcept;
 
-// The number of this thread's latest refusal; 0: none yet. And of all threads'.
-std::uint32_t last_failure(InHook) noexcept;
-std::uint32_t failures(InHook) noexcept;
+// The number of this thread's latest failure; 0: none yet.
+std::uint32_t last_failure_number(InHook) noexcept;
+// How many there were, on all threads.
+std::uint32_t failure_count(InHook) noexcept;
 
-// The process ends with `status`, or is replaced: the last refusal gets its bundle, if it is in
-// none.
-void tell_last_failure(InHook, int status) noexcept;
+// The process ends with `status`, or is replaced. Writes the last failure's bundle, if it has none.
+void report_last_failure(InHook, int status) noexcept;
 
-// A bundle that tells what may come, `near_limit` or `pressure`. False: none is due now, or none
-// could be written.
+// Writes a bundle of what may come, `near_limit` or `pressure`. False: none is due, or none could
+// be written.
 bool warn(InHook, Trigger) noexcept;
 
-// A GPU's request was served: if it is the refused one of this thread, made again, that refusal did
-// no harm, and its bundle says so. Nanoseconds, unless one is open.
+// A GPU's request was served. If this thread has made a failed one again, that failure did no harm,
+// and its bundle says so. Nanoseconds, unless one is open.
 void note_device_served(InHook, Api, std::uint64_t bytes) noexcept;
-// PyTorch has a block on the device: what this thread was refused meanwhile did no harm, and is
-// told so.
+// PyTorch has a block on the device: this thread's provisional failure did no harm, and is reported
+// so.
 void note_torch_served(InHook, std::uint32_t device) noexcept;
-// Nothing helped: this thread's provisional refusal on the device is told now, with the device's
+// PyTorch gives up: reports this thread's provisional failure on the device, with the device's
 // figures as they are now. False: there is none.
-bool confirm_refusal(InHook, std::uint32_t device) noexcept;
+bool confirm_failure(InHook, std::uint32_t device) noexcept;
 
-// The process is about to die of the crash in the session's header, which follows from `refusal`:
-// its bundle is completed, or written. Returns within three times the bundle's time bound: where a
-// disk hangs, what is left is the session.
-void tell_crash(InHook, const Refusal&) noexcept;
+// The process is about to die of the crash in the session's header, which follows from this
+// failure: completes its bundle, or writes one. Returns within three times the bundle's time bound:
+// where a disk hangs, the session is what is left.
+void report_crash(InHook, const FailedRequest&) noexcept;
 
-// Whether the last refusal on record is told in a bundle, whose recording has those before it: the
-// session is not needed any more.
-bool last_failure_told() noexcept;
+// Whether the last failure on record has a bundle. That bundle's recording has the earlier ones, so
+// the session is not needed any more.
+bool last_failure_reported() noexcept;
 
-// After a fork.
-void forget_failures(InHook) noexcept;
+void reset_failures_after_fork(InHook) noexcept;
 
 }  // namespace oomrec::recorder

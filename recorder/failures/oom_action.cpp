@@ -32,7 +32,7 @@ constinit std::atomic<bool> g_done{false};
 
 }  // namespace
 
-void act_on_refusal(InHook hook) noexcept {
+void act_on_failure(InHook hook) noexcept {
   const Options& options = g_state.options;
   const bool has_command = options.on_oom_exec[0] != '\0';
   if ((!has_command && options.on_oom.what == OnOom::go_on) || system::is_sandboxed() ||
@@ -53,6 +53,8 @@ void act_on_refusal(InHook hook) noexcept {
   }
 }
 
-void forget_action(InHook) noexcept { g_done.store(false, std::memory_order_relaxed); }
+void reset_oom_action_after_fork(InHook) noexcept {
+  g_done.store(false, std::memory_order_relaxed);
+}
 
 }  // namespace oomrec::recorder

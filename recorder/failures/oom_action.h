@@ -6,11 +6,11 @@
 
 namespace oomrec::recorder {
 
-// A refusal was recorded, and its bundle written where one was due. Does not return where the
+// A failure was recorded, and its bundle written where one was due. Does not return where the
 // program is to end.
-void act_on_refusal(InHook) noexcept;
+void act_on_failure(InHook) noexcept;
 
-// After a fork: the child has its own first refusal.
-void forget_action(InHook) noexcept;
+// After a fork: the child has its own first failure.
+void reset_oom_action_after_fork(InHook) noexcept;
 
 }  // namespace oomrec::recorder

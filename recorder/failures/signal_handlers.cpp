@@ -82,7 +82,7 @@ std::size_t claim_stack(int thread) noexcept {
   return kStacks;
 }
 
-void give_stack() noexcept {
+void install_signal_stack() noexcept {
   stack_t stack{};
   if (g_stacks.bytes == nullptr || system::call(SYS_sigaltstack, nullptr, &stack) != 0 ||
       (stack.ss_flags & SS_DISABLE) == 0)
@@ -134,8 +134,8 @@ void prepare_handlers() noexcept {
   if (mapped > 0) g_stacks.bytes = reinterpret_cast<std::byte*>(mapped);
 }
 
-void put_handlers(InHook) noexcept {
-  give_stack();
+void install_handlers(InHook) noexcept {
+  install_signal_stack();
   KernelAction ours{};
   ours.handler = own_handler();
   ours.flags = SA_SIGINFO | SA_ONSTACK | kRestorer;
@@ -166,7 +166,7 @@ const KernelAction* hidden_action(int signal, const void* handler) noexcept {
 
 bool is_handler_stack(const void* low) noexcept { return owner_of(low) != nullptr; }
 
-void forget_handlers(InHook) noexcept {
+void reset_handlers_after_fork(InHook) noexcept {
   for (auto& owner : g_stacks.owners) owner.store(0, std::memory_order_relaxed);
   stack_t stack{};  // the forking thread has brought its own along
   if (system::call(SYS_sigaltstack, nullptr, &stack) != 0) return;

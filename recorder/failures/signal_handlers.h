@@ -1,4 +1,4 @@
-// Signal handlers of our own, for the death that may follow from a refusal.
+// Signal handlers of our own, for the death that may follow from a failure.
 //
 // They are put in place after an allocation has failed, only where the program has none, and on a
 // stack of their own: one of the thread's crashes that are worth telling is the end of its stack.
@@ -21,8 +21,8 @@ using system::KernelAction;
 // (RLIMIT_DATA).
 void prepare_handlers() noexcept;
 
-// After a refusal on the calling thread. Several system calls: not for each repeat.
-void put_handlers(InHook) noexcept;
+// After a failure on the calling thread. Several system calls: not for each repeat.
+void install_handlers(InHook) noexcept;
 
 // Before a sandbox, where a handler of ours could do nothing.
 void remove_handlers(InHook) noexcept;
@@ -34,6 +34,6 @@ const KernelAction* hidden_action(int signal, const void* handler) noexcept;
 bool is_handler_stack(const void* low) noexcept;
 
 // After a fork: the stacks were given to the parent's threads.
-void forget_handlers(InHook) noexcept;
+void reset_handlers_after_fork(InHook) noexcept;
 
 }  // namespace oomrec::recorder

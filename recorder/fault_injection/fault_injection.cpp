@@ -30,13 +30,13 @@ struct Injection {
 constinit Injection g_injection;
 
 // Of an `operator new` on this thread.
-struct NewCalls {
+struct NewCallState {
   bool announced;        // the next request of the heap is its
   std::uint8_t refused;  // the rule that refused the latest one that had no library yet
   std::uint8_t again;    // that rule, for the library's own, which asks again
   bool paused;           // what is asked for meanwhile is asked by us
 };
-[[gnu::tls_model("initial-exec")]] constinit thread_local NewCalls t_new{};
+[[gnu::tls_model("initial-exec")]] constinit thread_local NewCallState t_new{};
 
 std::uint32_t find_sites(InHook hook, std::uint32_t node) noexcept {
   std::uint32_t found = 0;
@@ -63,7 +63,7 @@ std::uint32_t sites_here(InHook hook) noexcept {
 
 }  // namespace
 
-void start_injection(const char* text) noexcept {
+void start_fault_injection(const char* text) noexcept {
   Injection& injection = g_injection;
   if (!limit::parse_rules(text, injection.rules)) injection.rules.count = 0;
   for (unsigned i = 0; i < injection.rules.count; ++i) {
@@ -71,26 +71,26 @@ void start_injection(const char* text) noexcept {
     injection.has_site = injection.has_site || rule.has_site();
     g_state.heap_rules = g_state.heap_rules || rule.concerns_heap();
   }
-  restart_injection();
+  reset_fault_injection_after_fork();
 }
 
-bool injects() noexcept { return g_injection.rules.count != 0; }
+bool has_fault_rules() noexcept { return g_injection.rules.count != 0; }
 
-bool injects_into_new() noexcept {
+bool has_new_rules() noexcept {
   for (unsigned i = 0; i < g_injection.rules.count; ++i)
     if (g_injection.rules.rules[i].api == Api::operator_new) return true;
   return false;
 }
 
-void announce_new() noexcept { t_new.announced = true; }
-void refuse_new_again() noexcept { t_new.again = t_new.refused; }
+void announce_new_call() noexcept { t_new.announced = true; }
+void fail_new_again() noexcept { t_new.again = t_new.refused; }
 void pause_injection(bool paused) noexcept { t_new.paused = paused; }
 
-std::uint8_t refusing_rule(InHook hook, const Request& request) noexcept {
-  if (!injects() || t_new.paused) return 0;
+std::uint8_t failing_rule(InHook hook, const Request& request) noexcept {
+  if (!has_fault_rules() || t_new.paused) return 0;
   bool by_new = false;
   if (request.space == Space::heap) {
-    const NewCalls asked = t_new;
+    const NewCallState asked = t_new;
     t_new.announced = false;
     t_new.again = 0;
     if (asked.again != 0) {
@@ -116,8 +116,8 @@ session::StringId rule_text(InHook hook, std::uint8_t rule) noexcept {
   return rule == 0 ? 0 : g_session.add_string(hook, g_injection.rules.rules[rule - 1].text);
 }
 
-void restart_injection() noexcept {
-  if (!injects()) return;
+void reset_fault_injection_after_fork() noexcept {
+  if (!has_fault_rules()) return;
   for (unsigned i = 0; i < g_injection.rules.count; ++i)
     g_injection.calls[i].start(g_injection.rules.rules[i]);
   for (auto& known : g_injection.known) known.store(0, std::memory_order_relaxed);

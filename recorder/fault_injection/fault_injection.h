@@ -12,26 +12,26 @@
 namespace oomrec::recorder {
 
 // `text`: checked rules, which stay where they are; empty: none. Once, before other threads run.
-void start_injection(const char* text) noexcept;
+void start_fault_injection(const char* text) noexcept;
 
 // Whether there are any rules, and whether one is for `operator new`.
-bool injects() noexcept;
-bool injects_into_new() noexcept;
+bool has_fault_rules() noexcept;
+bool has_new_rules() noexcept;
 
 // This thread's next request of the heap is made by an `operator new`.
-void announce_new() noexcept;
+void announce_new_call() noexcept;
 // The same request again: an `operator new` that a rule refused is made once more, by a library.
-void refuse_new_again() noexcept;
+void fail_new_again() noexcept;
 // On this thread: what the shim itself asks of the loader is never refused.
 void pause_injection(bool paused) noexcept;
 
 // The number of the rule that refuses this request, from 1; 0: none does.
-std::uint8_t refusing_rule(InHook, const Request&) noexcept;
+std::uint8_t failing_rule(InHook, const Request&) noexcept;
 
 // A rule's text in the session; 0 for rule 0.
 session::StringId rule_text(InHook, std::uint8_t rule) noexcept;
 
 // After a fork.
-void restart_injection() noexcept;
+void reset_fault_injection_after_fork() noexcept;
 
 }  // namespace oomrec::recorder

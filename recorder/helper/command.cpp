@@ -25,7 +25,7 @@ constexpr std::string_view kStandardPath =
 long address(const void* pointer) noexcept { return reinterpret_cast<long>(pointer); }
 
 // The child shares our memory and not our handlers: the program's must not run in it.
-void forget_handlers() noexcept {
+void reset_handlers_after_fork() noexcept {
   const system::KernelAction by_default;
   for (int signal = 1; signal <= 64; ++signal)
     sys::call(SYS_rt_sigaction, signal, address(&by_default), 0,
@@ -36,7 +36,7 @@ void forget_handlers() noexcept {
 
 [[noreturn]] void become_shell(void* argument) noexcept {
   auto& space = *static_cast<CommandSpace*>(argument);
-  forget_handlers();
+  reset_handlers_after_fork();
   // The helper has closed all but fd 2.
   sys::call(SYS_openat, AT_FDCWD, address("/dev/null"), O_RDONLY);
   sys::call(SYS_dup3, 2, 1, 0);

@@ -16,15 +16,15 @@ using session::TableId;
 using session::View;
 
 // The frames of a stack that tell a reader most: 0 where there is none.
-struct Telling {
+struct BundleRequest {
   std::uint64_t own_python = 0;  // the innermost line of the program's own
   std::uint64_t python = 0;      // the innermost of all
   std::uint64_t native = 0;      // the innermost outside of allocators and the C library
   std::uint32_t node = 0;        // the stack they are of
 };
 
-Telling telling_frames(const View& view, std::uint32_t node) noexcept {
-  Telling found;
+BundleRequest telling_frames(const View& view, std::uint32_t node) noexcept {
+  BundleRequest found;
   found.node = node;
   view.walk(node, [&](std::uint64_t frame) {
     session::Code code{};
@@ -55,7 +55,7 @@ bool same_line(const View& view, std::uint64_t a, std::uint64_t b) noexcept {
 // What one Python line holds in one space, by the code of one module; without Python code, what one
 // holder does.
 struct LineFigures {
-  Telling telling;  // of the largest holder
+  BundleRequest telling;  // of the largest holder
   std::uint64_t bytes;
   std::uint64_t blocks;
   std::uint8_t space;
@@ -157,7 +157,7 @@ const LineFigures* largest_line(const View& view, LargestLine& memory,
 // exported has no name in the process, and containers are compiled into whoever uses them. Without
 // such a one, the innermost exported at all; empty where there is none. Each look-up may be a pass
 // over the module's symbols.
-std::string_view own_function(InHook hook, const View& view, const Telling& found,
+std::string_view own_function(InHook hook, const View& view, const BundleRequest& found,
                               const session::Module& module, ExportedName names,
                               std::span<char> buffer) noexcept {
   constexpr unsigned kMostLookUps = 16;
@@ -178,8 +178,8 @@ std::string_view own_function(InHook hook, const View& view, const Telling& foun
 }
 
 // ", train.py:31 make_batch", or ", make_noise in libsound.so", or " from libsound.so".
-void add_place(InHook hook, Text& text, const View& view, const Telling& found, ExportedName names,
-               std::span<char> buffer) noexcept {
+void add_place(InHook hook, Text& text, const View& view, const BundleRequest& found,
+               ExportedName names, std::span<char> buffer) noexcept {
   const std::uint64_t python = found.own_python != 0 ? found.own_python : found.python;
   session::Code code{};
   session::Module module{};

@@ -5,7 +5,7 @@
 
 namespace oomrec::recorder {
 
-// From start(). False: it could not be set.
+// From start(). False: RLIMIT_AS could not be set.
 bool limit_address_space() noexcept;
 // Enters it in the header of a session that has just begun.
 void describe_address_space_limit() noexcept;

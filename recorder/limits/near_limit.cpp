@@ -17,20 +17,20 @@ using session::Health;
 
 namespace {
 
-constexpr std::uint32_t kThoroughEvery = 10;  // ticks: a second
-constexpr std::uint32_t kFindEvery = 50;      // the process may have been moved, the limit changed
-constexpr unsigned kRearmPercent = 5;  // so far below the mark before there is another bundle
-constexpr std::int64_t kGrowthBytes = std::int64_t{1} << 20;  // a block that is looked at at once
+constexpr std::uint32_t kThoroughEvery = 10;  // ticks: once a second
+constexpr std::uint32_t kFindEvery = 50;      // the process may be moved, its limit may change
+constexpr unsigned kRearmPercent = 5;         // below --warn, before there is another bundle
+constexpr std::int64_t kGrowthBytes = std::int64_t{1} << 20;  // growth that is checked at once
 constexpr std::int64_t kFar = std::numeric_limits<std::int64_t>::max();
 
 struct NearLimit {
-  std::atomic<bool> looking{false};
-  limit::CgroupPlace place{};
-  std::uint32_t looks = 0;
-  bool told = false;                          // no other bundle before it is far again
-  bool told_thrashing = false;                // likewise, before the pressure has eased
-  std::uint64_t faults = 0;                   // major ones, at the last thorough look
-  std::atomic<std::int64_t> live_mark{kFar};  // live bytes from which on a look is due
+  std::atomic<bool> busy{false};
+  limit::CgroupPlace cgroup{};
+  std::uint32_t samples = 0;
+  bool warned = false;                               // no other bundle until the limit is far again
+  bool pressure_reported = false;                    // no other bundle until the pressure has eased
+  std::uint64_t faults = 0;                          // major ones, at the last thorough sample
+  std::atomic<std::int64_t> next_check_bytes{kFar};  // live bytes from which a sample is due
 };
 constinit NearLimit g_near;
 
@@ -40,123 +40,127 @@ std::uint64_t at_least_zero(std::int64_t bytes) noexcept {
 
 void find_cgroup(InHook hook, Health& health) noexcept {
   limit::Ceilings seen;
-  limit::read_cgroup(hook, seen, &g_near.place);
+  limit::read_cgroup(hook, seen, &g_near.cgroup);
   health.cgroup_limit_bytes.store(seen.cgroup_limit_bytes, std::memory_order_relaxed);
   health.cgroup_used_bytes.store(seen.cgroup_used_bytes, std::memory_order_relaxed);
 }
 
-// True: thoroughly.
-bool look(InHook hook, std::uint64_t now) noexcept {
+// True: the sample was a thorough one.
+bool sample(InHook hook, std::uint64_t now) noexcept {
   Health& health = g_session.header().health;
-  const std::uint32_t number = g_near.looks++;
+  const std::uint32_t number = g_near.samples++;
   if (number % kFindEvery == 0) find_cgroup(hook, health);
-  limit::look_quickly(hook, g_near.place, health);
+  limit::look_quickly(hook, g_near.cgroup, health);
   const bool thoroughly = number % kThoroughEvery == 0;
-  if (thoroughly) limit::look_thoroughly(hook, g_near.place, health);
+  if (thoroughly) limit::look_thoroughly(hook, g_near.cgroup, health);
   health.live_bytes.store(at_least_zero(live_bytes(nullptr)), std::memory_order_relaxed);
   health.time_ns.store(now, std::memory_order_release);
   return thoroughly;
 }
 
-// The limit that is nearest, of those that kill, or of all.
-Nearness nearest(bool of_all) noexcept {
+enum class Limits : std::uint8_t { that_kill, all };
+
+Nearness nearest(Limits limits) noexcept {
   const Health& health = g_session.header().health;
   Nearness found = limit::nearness_to_kill(health);
-  if (of_all) {
-    const Nearness refusal = limit::nearness_to_refusal(health, g_state.limit.bytes());
-    if (found.limit_bytes == 0 || refusal.percent() > found.percent()) found = refusal;
+  if (limits == Limits::all) {
+    const Nearness to_failure = limit::nearness_to_refusal(health, g_state.limit.bytes());
+    if (found.limit_bytes == 0 || to_failure.percent() > found.percent()) found = to_failure;
   }
   return found;
 }
 
-// Of those that are watched.
-Nearness nearest() noexcept { return nearest(g_state.options.warn_named); }
+// Of the limits that --warn is for.
+Nearness nearest_watched() noexcept {
+  return nearest(g_state.options.warn_named ? Limits::all : Limits::that_kill);
+}
 
 // Pressure and faults are read once a second.
-void judge_pressure(InHook hook) noexcept {
+void check_pressure(InHook hook) noexcept {
   const Health& health = g_session.header().health;
   const std::uint64_t faults = health.major_faults.load(std::memory_order_relaxed);
   const std::uint32_t full = health.pressure_full.load(std::memory_order_relaxed);
   const std::uint64_t more = faults - g_near.faults;
   g_near.faults = faults;
-  if (full < limit::kThrashingFull / 2) g_near.told_thrashing = false;
-  if (full >= limit::kThrashingFull && more >= limit::kThrashingFaults && !g_near.told_thrashing)
-    g_near.told_thrashing = warn(hook, Trigger::pressure);
+  if (full < limit::kThrashingFull / 2) g_near.pressure_reported = false;
+  if (full >= limit::kThrashingFull && more >= limit::kThrashingFaults && !g_near.pressure_reported)
+    g_near.pressure_reported = warn(hook, Trigger::pressure);
 }
 
-unsigned percent_mark() noexcept { return static_cast<unsigned>(g_state.options.warn); }
+unsigned warn_percent() noexcept { return static_cast<unsigned>(g_state.options.warn); }
 
-// From how much live memory on the next look is due, whatever the clock says.
-void set_mark(const Nearness& near) noexcept {
-  std::int64_t mark = kFar;
-  if (near.limit_bytes != 0 && !g_near.told) {
-    const auto left = static_cast<std::int64_t>(near.limit_bytes / 100 * percent_mark()) -
+// Samples again at that much live memory, whatever the clock says.
+void set_next_check(const Nearness& near) noexcept {
+  std::int64_t next = kFar;
+  if (near.limit_bytes != 0 && !g_near.warned) {
+    const auto left = static_cast<std::int64_t>(near.limit_bytes / 100 * warn_percent()) -
                       static_cast<std::int64_t>(near.sum_bytes());
-    mark = live_bytes(nullptr) + left;
+    next = live_bytes(nullptr) + left;
   }
-  g_near.live_mark.store(mark, std::memory_order_relaxed);
+  g_near.next_check_bytes.store(next, std::memory_order_relaxed);
 }
 
-void judge(InHook hook) noexcept {
-  if (percent_mark() == 0) return;
-  const Nearness near = nearest();
+void check_warning(InHook hook) noexcept {
+  if (warn_percent() == 0) return;
+  const Nearness near = nearest_watched();
   const unsigned percent = near.percent();
-  if (percent + kRearmPercent < percent_mark()) g_near.told = false;
-  if (percent >= percent_mark() && !g_near.told) g_near.told = warn(hook, Trigger::near_limit);
-  set_mark(near);
+  if (percent + kRearmPercent < warn_percent()) g_near.warned = false;
+  if (percent >= warn_percent() && !g_near.warned) g_near.warned = warn(hook, Trigger::near_limit);
+  set_next_check(near);
 }
 
-void look_and_judge(InHook hook, std::uint64_t now) noexcept {
-  if (system::is_sandboxed() || g_near.looking.exchange(true, std::memory_order_acquire)) return;
-  if (look(hook, now) && g_state.options.warn != 0) judge_pressure(hook);
-  tell_nearness(hook, nearest(true));
-  judge(hook);
-  g_near.looking.store(false, std::memory_order_release);
+void sample_and_check(InHook hook, std::uint64_t now) noexcept {
+  if (system::is_sandboxed() || g_near.busy.exchange(true, std::memory_order_acquire)) return;
+  if (sample(hook, now) && g_state.options.warn != 0) check_pressure(hook);
+  check_thresholds(hook, nearest(Limits::all));
+  check_warning(hook);
+  g_near.busy.store(false, std::memory_order_release);
+}
+
+void reset_health() noexcept {
+  g_near.busy.store(false, std::memory_order_relaxed);
+  g_near.samples = 0;
+  g_near.warned = g_near.pressure_reported = false;
+  g_near.next_check_bytes.store(kFar, std::memory_order_relaxed);
 }
 
 }  // namespace
 
-void begin_health(InHook hook) noexcept {
-  forget_limits(hook);
-  look(hook, system::coarse_ns());
-  if (percent_mark() != 0) set_mark(nearest());  // it may be near before the first tick
+void start_health(InHook hook) noexcept {
+  reset_health();
+  sample(hook, system::coarse_ns());
+  if (warn_percent() != 0)
+    set_next_check(nearest_watched());  // it may be near before the first tick
   session::Header& header = g_session.header();
   g_near.faults = header.health.major_faults.load(std::memory_order_relaxed);
-  header.cgroup = g_session.add_string(hook, g_near.place.own);
-  header.cgroup_path = g_session.add_string(hook, g_near.place.named);
+  header.cgroup = g_session.add_string(hook, g_near.cgroup.own);
+  header.cgroup_path = g_session.add_string(hook, g_near.cgroup.named);
 }
 
-void watch_limits(InHook hook, std::uint64_t now_ns) noexcept { look_and_judge(hook, now_ns); }
+void check_limits(InHook hook, std::uint64_t now_ns) noexcept { sample_and_check(hook, now_ns); }
 
 void on_published(InHook hook, std::int64_t share_bytes) noexcept {
-  check_news(hook, share_bytes);
+  check_soft_limit_thresholds(hook, share_bytes);
   if (share_bytes < kGrowthBytes ||
-      live_bytes(nullptr) < g_near.live_mark.load(std::memory_order_relaxed))
+      live_bytes(nullptr) < g_near.next_check_bytes.load(std::memory_order_relaxed))
     return;
-  look_and_judge(hook, system::coarse_ns());
+  sample_and_check(hook, system::coarse_ns());
 }
 
-Nearness nearest_now(InHook hook) noexcept {
-  if (!system::is_sandboxed() && !g_near.looking.exchange(true, std::memory_order_acquire)) {
+Nearness sample_nearest(InHook hook) noexcept {
+  if (!system::is_sandboxed() && !g_near.busy.exchange(true, std::memory_order_acquire)) {
     Health& health = g_session.header().health;
-    limit::look_quickly(hook, g_near.place, health);
+    limit::look_quickly(hook, g_near.cgroup, health);
     health.live_bytes.store(at_least_zero(live_bytes(nullptr)), std::memory_order_relaxed);
-    g_near.looking.store(false, std::memory_order_release);
+    g_near.busy.store(false, std::memory_order_release);
   }
-  return nearest(true);
+  return nearest(Limits::all);
 }
 
-Nearness nearest_as_known(InHook) noexcept {
+Nearness nearest_cached(InHook) noexcept {
   Health& health = g_session.header().health;
   health.live_bytes.store(at_least_zero(live_bytes(nullptr)), std::memory_order_relaxed);
-  return nearest(true);
-}
-
-void forget_limits(InHook) noexcept {
-  g_near.looking.store(false, std::memory_order_relaxed);
-  g_near.looks = 0;
-  g_near.told = g_near.told_thrashing = false;
-  g_near.live_mark.store(kFar, std::memory_order_relaxed);
+  return nearest(Limits::all);
 }
 
 }  // namespace oomrec::recorder

@@ -16,40 +16,40 @@ using session::g_session;
 
 namespace {
 
-constexpr std::uint32_t kMostMarks = 8;
+constexpr std::uint32_t kSlots = 8;
 constexpr unsigned kRearmPercent = 5;
 constexpr std::uint32_t kMostDevices = 63;  // of more, the rest is not watched
 constexpr std::int64_t kFar = std::numeric_limits<std::int64_t>::max();
 
-struct Mark {
+struct Threshold {
   std::uint32_t percent;
-  std::uint32_t users;   // 0: the place is free
+  std::uint32_t users;   // 0: the slot is free
   std::uint64_t passed;  // bit 0: of the host; bit n: of device n
 };
 
-struct News {
-  system::SpinLock lock;  // marks
-  Mark marks[kMostMarks] = {};
+struct Thresholds {
+  system::SpinLock lock;  // of the slots
+  Threshold slots[kSlots] = {};
   std::atomic<bool> any{false};
-  std::atomic<std::int64_t> live_mark{
-      kFar};                                 // live bytes that pass the next mark of the soft limit
-  std::atomic<std::int64_t> live_rearm{-1};  // live bytes below which one may be passed again
+  std::atomic<std::int64_t> live_ceiling{
+      kFar};  // live bytes that pass the next threshold of the soft limit
+  std::atomic<std::int64_t> live_floor{-1};  // live bytes below which one may be passed again
 };
-constinit News g_news;
+constinit Thresholds g_thresholds;
 
-// Under the lock. How far `percent` of what bit `which` stands for changes the marks: true when one
-// is passed, or may be passed again: who waits keeps count of its own.
-bool pass(unsigned percent, unsigned which) noexcept {
+// Under the lock. Records that memory of bit `which` is at `percent`. True: a threshold was
+// crossed, in either direction; waiters keep their own count of crossings.
+bool cross(unsigned percent, unsigned which) noexcept {
   bool changed = false;
   const std::uint64_t bit = std::uint64_t{1} << which;
-  for (Mark& mark : g_news.marks) {
-    if (mark.users == 0) continue;
-    if (percent >= mark.percent) {
-      changed |= (mark.passed & bit) == 0;
-      mark.passed |= bit;
-    } else if (percent + kRearmPercent < mark.percent) {
-      changed |= (mark.passed & bit) != 0;
-      mark.passed &= ~bit;
+  for (Threshold& threshold : g_thresholds.slots) {
+    if (threshold.users == 0) continue;
+    if (percent >= threshold.percent) {
+      changed |= (threshold.passed & bit) == 0;
+      threshold.passed |= bit;
+    } else if (percent + kRearmPercent < threshold.percent) {
+      changed |= (threshold.passed & bit) != 0;
+      threshold.passed &= ~bit;
     }
   }
   return changed;
@@ -60,104 +60,120 @@ std::int64_t part_of(std::uint64_t limit, std::uint32_t percent) noexcept {
 }
 
 // Under the lock.
-void set_live_mark() noexcept {
+void update_live_bounds() noexcept {
   std::int64_t next = kFar, rearm = -1;
   const std::uint64_t limit = g_state.limit.bytes();
-  for (const Mark& mark : g_news.marks) {
-    if (limit == 0 || mark.users == 0) continue;
-    if ((mark.passed & 1) == 0) {
-      next = std::min(next, part_of(limit, mark.percent));
-    } else if (mark.percent > kRearmPercent) {
-      rearm = std::max(rearm, part_of(limit, mark.percent - kRearmPercent));
+  for (const Threshold& threshold : g_thresholds.slots) {
+    if (limit == 0 || threshold.users == 0) continue;
+    if ((threshold.passed & 1) == 0) {
+      next = std::min(next, part_of(limit, threshold.percent));
+    } else if (threshold.percent > kRearmPercent) {
+      rearm = std::max(rearm, part_of(limit, threshold.percent - kRearmPercent));
     }
   }
-  g_news.live_mark.store(next, std::memory_order_relaxed);
-  g_news.live_rearm.store(rearm, std::memory_order_relaxed);
+  g_thresholds.live_ceiling.store(next, std::memory_order_relaxed);
+  g_thresholds.live_floor.store(rearm, std::memory_order_relaxed);
 }
 
-bool pass_devices() noexcept {
+bool cross_on_devices() noexcept {
   bool passed = false;
   const std::uint32_t devices = std::min(g_session.devices.size(), kMostDevices + 1);
   for (std::uint32_t entry = 1; entry < devices; ++entry) {
     const session::Device& device = g_session.devices.at(entry);
-    passed |= pass(std::max(limit::nearness_to_limit(device).percent(),
-                            limit::nearness_to_full(device).percent()),
-                   entry);
+    passed |= cross(std::max(limit::nearness_to_limit(device).percent(),
+                             limit::nearness_to_full(device).percent()),
+                    entry);
   }
   return passed;
 }
 
-bool judge(const limit::Nearness& nearest) noexcept {
-  const system::SpinGuard guard(g_news.lock);
+bool check(const limit::Nearness& nearest) noexcept {
+  const system::SpinGuard guard(g_thresholds.lock);
   if (!guard) return false;
-  const bool host = pass(nearest.percent(), 0);
-  const bool device = pass_devices();
-  set_live_mark();
+  const bool host = cross(nearest.percent(), 0);
+  const bool device = cross_on_devices();
+  update_live_bounds();
   return host || device;
+}
+
+// Under the lock; nullptr: nobody uses this percentage.
+Threshold* find(std::uint32_t percent) noexcept {
+  for (Threshold& threshold : g_thresholds.slots)
+    if (threshold.users != 0 && threshold.percent == percent) return &threshold;
+  return nullptr;
+}
+
+// Under the lock; nullptr: all are used.
+Threshold* find_free() noexcept {
+  for (Threshold& threshold : g_thresholds.slots)
+    if (threshold.users == 0) return &threshold;
+  return nullptr;
+}
+
+// Under the lock, after a slot has changed.
+void update() noexcept {
+  bool any = false;
+  for (const Threshold& threshold : g_thresholds.slots) any |= threshold.users != 0;
+  g_thresholds.any.store(any, std::memory_order_relaxed);
+  update_live_bounds();
 }
 
 }  // namespace
 
-bool notify_at(InHook hook, std::uint32_t percent, bool on) noexcept {
+bool add_threshold(InHook hook, std::uint32_t percent) noexcept {
   if (percent == 0 || percent > 100) return false;
   {
-    const system::SpinGuard guard(g_news.lock);
-    if (!guard) return false;
-    Mark* place = nullptr;
-    for (Mark& mark : g_news.marks) {
-      if (mark.users != 0 && mark.percent == percent) place = &mark;
-      if (mark.users == 0 && place == nullptr && on) place = &mark;
-    }
-    if (place == nullptr) return !on;
-    if (on) {
-      if (place->users++ == 0) *place = {percent, 1, 0};
-    } else {
-      --place->users;
-    }
-    bool any = false;
-    for (const Mark& mark : g_news.marks) any |= mark.users != 0;
-    g_news.any.store(any, std::memory_order_relaxed);
-    set_live_mark();
+    const system::SpinGuard guard(g_thresholds.lock);
+    Threshold* slot = guard ? find(percent) : nullptr;
+    if (guard && slot == nullptr) slot = find_free();
+    if (slot == nullptr) return false;
+    if (slot->users++ == 0) *slot = {percent, 1, 0};
+    update();
   }
-  if (on && phase() == Phase::active) tell_nearness(hook, nearest_now(hook));
+  if (phase() == Phase::active) check_thresholds(hook, sample_nearest(hook));
   return true;
 }
 
-void check_news(InHook hook, std::int64_t grown_bytes) noexcept {
+bool remove_threshold(InHook, std::uint32_t percent) noexcept {
+  if (percent == 0 || percent > 100) return false;
+  const system::SpinGuard guard(g_thresholds.lock);
+  if (!guard) return false;
+  if (Threshold* const slot = find(percent); slot != nullptr) --slot->users;
+  update();
+  return true;
+}
+
+void check_soft_limit_thresholds(InHook hook, std::int64_t grown_bytes) noexcept {
   const bool grown = grown_bytes > 0;
-  const std::int64_t mark =
-      (grown ? g_news.live_mark : g_news.live_rearm).load(std::memory_order_relaxed);
-  if (mark == kFar || mark < 0) [[likely]]
+  const std::int64_t bound =
+      (grown ? g_thresholds.live_ceiling : g_thresholds.live_floor).load(std::memory_order_relaxed);
+  if (bound == kFar || bound < 0) [[likely]]
     return;
   const std::int64_t live = live_bytes(nullptr);
-  if (grown ? live < mark : live >= mark) return;
-  // Not of the soft limit alone: another may be as near as before.
-  tell_nearness(hook, nearest_as_known(hook));
+  if (grown ? live < bound : live >= bound) return;
+  // All limits: another one may be nearer than the soft limit.
+  check_thresholds(hook, nearest_cached(hook));
 }
 
-void tell_nearness(InHook hook, const limit::Nearness& nearest) noexcept {
-  if (g_news.any.load(std::memory_order_relaxed) && judge(nearest)) raise_news(hook);
+void check_thresholds(InHook hook, const limit::Nearness& nearest) noexcept {
+  if (g_thresholds.any.load(std::memory_order_relaxed) && check(nearest)) notify_waiters(hook);
 }
 
-void limit_changed(InHook) noexcept {
-  const system::SpinGuard guard(g_news.lock);
-  if (guard) set_live_mark();
-}
-
-void set_limit(InHook hook, std::uint64_t bytes) noexcept {
+void set_soft_limit(InHook, std::uint64_t bytes) noexcept {
   g_state.limit.set(bytes);
-  g_state.may_refuse.store(bytes != 0 || injects(), std::memory_order_relaxed);
+  g_state.has_limit_or_rules.store(bytes != 0 || has_fault_rules(), std::memory_order_relaxed);
   if (phase() == Phase::active)
     g_session.header().soft_limit_bytes.store(bytes, std::memory_order_relaxed);
-  limit_changed(hook);
+  const system::SpinGuard guard(g_thresholds.lock);
+  if (guard) update_live_bounds();
 }
 
-void forget_news(InHook) noexcept {
-  g_news.lock.unlock();
-  for (Mark& mark : g_news.marks) mark = {};
-  g_news.any.store(false, std::memory_order_relaxed);
-  g_news.live_mark.store(kFar, std::memory_order_relaxed);
-  g_news.live_rearm.store(-1, std::memory_order_relaxed);
+void reset_thresholds_after_fork(InHook) noexcept {
+  g_thresholds.lock.unlock();
+  for (Threshold& threshold : g_thresholds.slots) threshold = {};
+  g_thresholds.any.store(false, std::memory_order_relaxed);
+  g_thresholds.live_ceiling.store(kFar, std::memory_order_relaxed);
+  g_thresholds.live_floor.store(-1, std::memory_order_relaxed);
 }
 
 }  // namespace oomrec::recorder

@@ -1,10 +1,9 @@
-// Tells those who wait (oomrec_wait) that something has happened: a word of the session that grows,
-// and is a futex.
+// Percentages of the limits that somebody waits for (oomrec_notify): a crossing notifies the
+// waiters.
 //
-// It grows with a refusal, a bundle, and when memory passes a percentage that was asked for: of the
-// soft limit where totals are published, of everything else on the tick. A percentage is passed
-// once: again after memory has fallen some percent below it, which makes the word grow, too. Waking
-// costs a system call only where somebody waits.
+// The soft limit's are checked where totals are published, all others on the tick. A percentage is
+// crossed once upwards, and again only after memory has fallen some percent below it, which
+// notifies, too.
 #pragma once
 
 #include <cstdint>
@@ -14,23 +13,22 @@
 
 namespace oomrec::recorder {
 
-// False: there is no room for another percentage, or it is none (1 to 100).
-bool notify_at(InHook, std::uint32_t percent, bool on) noexcept;
+// False: `percent` is not in 1 to 100, or all slots are in use. Adding the same twice takes
+// removing it twice.
+bool add_threshold(InHook, std::uint32_t percent) noexcept;
+bool remove_threshold(InHook, std::uint32_t percent) noexcept;
 
-// Where totals are published: a load and a comparison, where no percentage of the soft limit is
+// Where totals are published: a load and a comparison, unless a percentage of the soft limit is
 // near.
-void check_news(InHook, std::int64_t grown_bytes) noexcept;
+void check_soft_limit_thresholds(InHook, std::int64_t grown_bytes) noexcept;
 
-// On the tick: `nearest` of the host's limits, and the devices.
-void tell_nearness(InHook, const limit::Nearness& nearest) noexcept;
+// On the tick: all of them, with `nearest` of the host's limits.
+void check_thresholds(InHook, const limit::Nearness& nearest) noexcept;
 
-// The soft limit is another one.
-void limit_changed(InHook) noexcept;
+// 0: no limit.
+void set_soft_limit(InHook, std::uint64_t bytes) noexcept;
 
-// Sets the soft limit; 0: none.
-void set_limit(InHook, std::uint64_t bytes) noexcept;
-
-// After a fork: nobody waits in the child, and nobody has asked.
-void forget_news(InHook) noexcept;
+// Nobody in the child has asked for a percentage yet.
+void reset_thresholds_after_fork(InHook) noexcept;
 
 }  // namespace oomrec::recorder

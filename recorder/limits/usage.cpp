@@ -29,7 +29,7 @@ bool read_usage(InHook hook, Usage& usage) noexcept {
     usage.live_bytes += live;
     usage.peak_bytes += peak;
   }
-  usage.limit = nearest_now(hook);
+  usage.limit = sample_nearest(hook);
   usage.rss_bytes = g_session.header().health.rss_bytes.load(std::memory_order_relaxed);
   return true;
 }

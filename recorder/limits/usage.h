@@ -1,4 +1,4 @@
-// What is held and what is left, for the program that asks.
+// How much memory is in use, and how much is left, for the program that asks.
 #pragma once
 
 #include <cstdint>

@@ -1,9 +1,9 @@
 // Mappings: which address ranges the program has mapped, and which of them count.
 //
-// A mapping is no block: munmap, mremap, mprotect and a mapping over it cut it into pieces. Kept as
-// an array of disjoint ranges in private memory, the highest first, because the kernel hands out
-// addresses downwards: a new mapping is usually appended. What the array holds is published as
-// LiveRange entries of the session. Addresses and sizes are of whole pages.
+// A mapping is no block: munmap, mremap, mprotect and a mapping over it cut it into pieces.
+// CachedReading as an array of disjoint ranges in private memory, the highest first, because the
+// kernel hands out addresses downwards: a new mapping is usually appended. What the array holds is
+// published as LiveRange entries of the session. Addresses and sizes are of whole pages.
 //
 // Only what is told here is known: a range mapped by the loader or inside libc is nobody's, and
 // changing it changes nothing. The array survives a fork (the child has the same mappings).

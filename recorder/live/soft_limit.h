@@ -1,7 +1,7 @@
 // --limit: what one process may hold, heap and counted mappings together.
 //
 // Checked against what the threads have published, give or take 64 KiB a thread. After the first
-// refusal a reserve (2 % of the limit, at least 8 MiB) stays open for requests under 64 KiB and
+// failure a reserve (2 % of the limit, at least 8 MiB) stays open for requests under 64 KiB and
 // mappings of at most 1 MiB, so that the program can still report its own error: Python's small
 // objects are in arenas that are mapped, and a traceback needs a few.
 #pragma once

@@ -28,7 +28,7 @@ bool is_recent(const EndedChild& child, std::uint64_t now_ns) noexcept {
 
 }  // namespace
 
-void remember_ended(Header& header, int pid, int wait_status, std::uint64_t now_ns) noexcept {
+void record_ended_child(Header& header, int pid, int wait_status, std::uint64_t now_ns) noexcept {
   const bool of_interest =
       WIFSIGNALED(wait_status) && std::find(std::begin(kSignals), std::end(kSignals),
                                             WTERMSIG(wait_status)) != std::end(kSignals);
@@ -43,14 +43,14 @@ void remember_ended(Header& header, int pid, int wait_status, std::uint64_t now_
   child.time_ns.store(now_ns, std::memory_order_release);
 }
 
-bool lost_child_lately(const Header& header, std::uint64_t now_ns) noexcept {
+bool lost_child_recently(const Header& header, std::uint64_t now_ns) noexcept {
   return std::any_of(std::begin(header.ended), std::end(header.ended),
                      [&](const EndedChild& child) { return is_recent(child, now_ns); });
 }
 
 void on_child_status(InHook hook, int pid, int wait_status) noexcept {
   if (phase() != Phase::active) return;
-  remember_ended(g_session.header(), pid, wait_status, system::monotonic_ns());
+  record_ended_child(g_session.header(), pid, wait_status, system::monotonic_ns());
   ThreadState* const thread = current_thread(hook);
   if (thread == nullptr) return;
   maybe_read_clock(hook, *thread);

@@ -18,9 +18,9 @@ inline constexpr std::uint64_t kChildIsRecentNs = 10'000'000'000;
 // Keeps `pid` if one of the signals that lack of memory sends ended it. One that was kept a short
 // while ago is not given up for it: a parent first loses one child, and then ends the others
 // itself. Any thread; no lock.
-void remember_ended(session::Header&, int pid, int wait_status, std::uint64_t now_ns) noexcept;
+void record_ended_child(session::Header&, int pid, int wait_status, std::uint64_t now_ns) noexcept;
 
 // One of those that are kept was waited for a short while before.
-bool lost_child_lately(const session::Header&, std::uint64_t now_ns) noexcept;
+bool lost_child_recently(const session::Header&, std::uint64_t now_ns) noexcept;
 
 }  // namespace oomrec::recorder

@@ -52,7 +52,7 @@ RankFacts read_rank(const char* const* environment) noexcept {
   return facts;
 }
 
-void remember_rank(const char* const* environment) noexcept {
+void store_rank(const char* const* environment) noexcept {
   g_rank.facts = read_rank(environment);
   system::Text job(g_rank.job);
   job << g_rank.facts.job;

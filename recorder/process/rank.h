@@ -23,7 +23,7 @@ struct RankFacts {
 RankFacts read_rank(const char* const* environment) noexcept;
 
 // From start(): read once, as the program may change its environment at any time.
-void remember_rank(const char* const* environment) noexcept;
+void store_rank(const char* const* environment) noexcept;
 // Enters it in the header of a session that has just begun.
 void describe_rank(InHook) noexcept;
 

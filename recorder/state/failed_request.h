@@ -1,4 +1,4 @@
-// A refused request as the thread remembers it that asked, with all that a bundle of it needs.
+// A failed request as the thread that made it remembers it, with all that its bundle needs.
 #pragma once
 
 #include <cstdint>
@@ -7,27 +7,27 @@
 
 namespace oomrec::recorder {
 
-struct Refusal {
+struct FailedRequest {
   Request request{};
   int error = 0;
-  bool by_us = false;
+  FailedBy by = FailedBy::system;
 
-  // PyTorch's, whose allocator gives back what it keeps and tries again: it is told when that
-  // fails, too (confirm_refusal), or has helped (note_torch_served), else at the end.
+  // PyTorch's, whose allocator frees its cache and tries again. Reported when that fails, too
+  // (confirm_failure) or has helped (note_torch_served), else at the end of the process.
   bool provisional = false;
-  bool settled = false;     // the same was had later, or it was confirmed
-  bool had_before = false;  // after an earlier one of its kind the program had what it wanted
+  bool settled = false;           // the same request was served later, or the failure was confirmed
+  bool recovered_before = false;  // the program recovered from an earlier one of its kind
 
-  // The same stack has been given memory since. Set by the allocations that are recorded: in
-  // sampled mode a small block may pass unseen.
+  // The same stack has been given memory since. Only recorded allocations set it: in sampled mode a
+  // small block may pass unseen.
   bool served = false;
-  bool raised = false;  // an exception came of it, which its bundle tells
+  bool raised = false;  // an exception came of it, and is in its bundle
 
-  std::uint32_t number = 0;  // among all refusals of the process, from 1
+  std::uint32_t number = 0;  // among all failures of the process, from 1
   std::uint32_t node = 0;
   std::uint32_t thread = 0;
   std::uint32_t entry = 0;    // in `failures`; 0: there was no room
-  std::uint64_t time_ns = 0;  // 0: nothing was refused
+  std::uint64_t time_ns = 0;  // 0: nothing has failed
   std::int64_t live_bytes = 0;
 };
 

@@ -124,7 +124,7 @@ StringId innermost(const ThreadState& thread) noexcept {
 
 // Whose label is the common one: this thread's when it has just pushed; when it has popped its own,
 // what is left of it, and then the main thread's.
-void tell_common(const ThreadState& thread, bool pushed) noexcept {
+void publish_common_label(const ThreadState& thread, bool pushed) noexcept {
   const auto tid =
       static_cast<std::uint32_t>(thread.lane->owner_tid.load(std::memory_order_relaxed));
   const auto main = static_cast<std::uint32_t>(g_state.pid);
@@ -146,7 +146,7 @@ void push(InHook hook, ThreadState& thread, std::string_view text) noexcept {
   if (++thread.context_depth > kMaxContexts) return;
   thread.roots[thread.context_depth] = below(hook, parent, id_of(hook, text));
   t_labelled_root = thread.roots[thread.context_depth];
-  tell_common(thread, true);
+  publish_common_label(thread, true);
 }
 
 }  // namespace
@@ -168,7 +168,7 @@ void pop_context(InHook hook) noexcept {
   }
   if (thread->context_depth == 0 || --thread->context_depth >= kMaxContexts) return;
   t_labelled_root = thread->context_depth == 0 ? 0 : thread->labelled_root();
-  tell_common(*thread, false);
+  publish_common_label(*thread, false);
 }
 
 void adopt_common_label(InHook hook, ThreadState& thread) noexcept {
@@ -180,7 +180,7 @@ std::string_view label_of(std::uint32_t node) noexcept {
   return bundle::label_of(g_session.view(), node);
 }
 
-void keep_labels(InHook) noexcept {
+void save_labels(InHook) noexcept {
   const session::View parent = g_session.view();
   std::string_view texts[kMaxContexts];
   std::uint32_t count = 0;

@@ -1,7 +1,7 @@
 // What the program says it is at work on: labels, such as a step or a request.
 //
 // A label is an outer frame of every stack made under it, further in than the thread's group: so
-// blocks, events, refusals and checkpoints carry it at no cost of their own. Labels nest. A thread
+// blocks, events, failures and checkpoints carry it at no cost of their own. Labels nest. A thread
 // that has none of its own is at work for the thread that pushed last (PyTorch's backward threads),
 // and is under that one's innermost label. At most 4,096 different texts; more are `other`.
 #pragma once
@@ -37,7 +37,7 @@ std::string_view label_of(std::uint32_t node) noexcept;
 
 // A fork's child: while the parent's session can still be read, what the forking thread was under
 // is kept, and given to the child's first thread once that has a session.
-void keep_labels(InHook) noexcept;
+void save_labels(InHook) noexcept;
 void restore_labels(InHook, ThreadState&) noexcept;
 
 }  // namespace oomrec::recorder

@@ -24,14 +24,14 @@ constinit std::atomic<std::uint32_t> g_waiters{0};
 
 }  // namespace
 
-void raise_news(InHook) noexcept {
+void notify_waiters(InHook) noexcept {
   std::atomic<std::uint32_t>& word = g_session.header().news;
   word.fetch_add(1, std::memory_order_seq_cst);
   if (g_waiters.load(std::memory_order_seq_cst) != 0)
     system::call(SYS_futex, &word, FUTEX_WAKE, std::numeric_limits<int>::max());
 }
 
-std::uint32_t wait_for_news(std::uint32_t seen, std::uint32_t timeout_ms) noexcept {
+std::uint32_t wait_for_notification(std::uint32_t seen, std::uint32_t timeout_ms) noexcept {
   const std::uint64_t deadline = system::monotonic_ns() + std::uint64_t{timeout_ms} * 1'000'000;
   const auto left = [&]() noexcept {
     const std::uint64_t now = system::monotonic_ns();
@@ -60,6 +60,6 @@ std::uint32_t wait_for_news(std::uint32_t seen, std::uint32_t timeout_ms) noexce
   return word.load(std::memory_order_seq_cst);
 }
 
-void forget_waiters(InHook) noexcept { g_waiters.store(0, std::memory_order_relaxed); }
+void reset_waiters_after_fork(InHook) noexcept { g_waiters.store(0, std::memory_order_relaxed); }
 
 }  // namespace oomrec::recorder

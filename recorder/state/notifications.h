@@ -11,13 +11,13 @@
 
 namespace oomrec::recorder {
 
-void raise_news(InHook) noexcept;
+void notify_waiters(InHook) noexcept;
 
 // The word, at once where it is not `seen`; else when it has grown, after `timeout_ms`, or when a
 // signal came. The one call here that sleeps: no hook makes it.
-std::uint32_t wait_for_news(std::uint32_t seen, std::uint32_t timeout_ms) noexcept;
+std::uint32_t wait_for_notification(std::uint32_t seen, std::uint32_t timeout_ms) noexcept;
 
 // After a fork: nobody waits in the child.
-void forget_waiters(InHook) noexcept;
+void reset_waiters_after_fork(InHook) noexcept;
 
 }  // namespace oomrec::recorder

@@ -27,7 +27,7 @@ inline constexpr std::uint64_t kLargeBytes = 64 * 1024;        // recorded exact
 inline constexpr std::uint64_t kPublishBytes = 64 * 1024;      // a thread's share of the totals
 inline constexpr std::uint64_t kWaitingBytes = 1024 * 1024;    // allocated before a child's session
 inline constexpr std::uint64_t kTickNs = 100'000'000;          // at most ten a second
-inline constexpr std::uint64_t kRecoveredNs = 10'000'000'000;  // lived on: the refusal did no harm
+inline constexpr std::uint64_t kRecoveredNs = 10'000'000'000;  // lived on: the failure did no harm
 
 struct State {
   std::atomic<Phase> phase{Phase::off};
@@ -63,8 +63,8 @@ struct State {
   }
 
   limit::SoftLimit limit;
-  std::atomic<bool> may_refuse{false};  // there is a limit, or a rule of --fail
-  bool heap_rules = false;              // of --fail: no event of the heap may pass quickly
+  std::atomic<bool> has_limit_or_rules{false};  // there is a limit, or a rule of --fail
+  bool heap_rules = false;                      // of --fail: no event of the heap may pass quickly
 
   Options options;
   std::uint64_t budget_bytes = 0;

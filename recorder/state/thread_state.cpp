@@ -81,7 +81,7 @@ ThreadState* state_of(InHook hook, std::uint32_t lane) noexcept {
 
 }  // namespace
 
-ThreadState* find_thread(InHook hook) noexcept {
+ThreadState* register_thread(InHook hook) noexcept {
   if (g_state.generation->load(std::memory_order_relaxed) == 0) g_callbacks.fork_child(hook);
   if (phase() != Phase::active) return nullptr;
 
@@ -113,7 +113,7 @@ ThreadState* find_thread(InHook hook) noexcept {
   }
   state->thread = thread;
   state->context_depth = 0;
-  state->refusal = {};
+  state->failed = {};
   state->last_block = state->last_torch_block = 0;
   state->roots[0] = state->common_root = group;
   state->common_label = 0;
@@ -169,7 +169,7 @@ void append_device_event(ThreadState& thread, EventKind kind, Api api, Space spa
                                session::packed_place(api, space, device), key, bytes, node);
 }
 
-void forget_threads(InHook) noexcept {
+void reset_threads_after_fork(InHook) noexcept {
   t_thread = nullptr;  // the child's only thread
   for (auto& state : g_threads.by_lane) {
     if (ThreadState* const mapped = state.exchange(nullptr))

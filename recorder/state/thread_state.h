@@ -43,7 +43,7 @@ struct ThreadState {
   live::HolderSums sums;
   // Address of its latest block that was recorded exactly. PyTorch's lie inside others.
   std::uint64_t last_block, last_torch_block;
-  Refusal refusal;  // its last that was no probe
+  FailedRequest failed;  // its last that was no probe
   stack::ThreadStacks stacks;
 
   std::uint64_t& last_block_of(Space space) noexcept {
@@ -52,8 +52,8 @@ struct ThreadState {
   std::uint32_t birth_s() const noexcept { return time_ms / 1000; }  // of a block, now
   // The stack `node` has been given memory.
   void note_served(std::uint32_t node) noexcept {
-    if (node == refusal.node) [[unlikely]]
-      refusal.served = true;
+    if (node == failed.node) [[unlikely]]
+      failed.served = true;
   }
   // Of its own labels, or its group.
   std::uint32_t labelled_root() const noexcept {
@@ -73,13 +73,13 @@ struct ThreadState {
 [[gnu::tls_model("initial-exec")]] inline constinit thread_local std::uint32_t t_generation = 0;
 
 // The slow way: first event of a thread, or the first after a fork.
-ThreadState* find_thread(InHook) noexcept;
+ThreadState* register_thread(InHook) noexcept;
 
 // nullptr: no lane is to be had, or a child still waits for its session; count, no more.
 inline ThreadState* current_thread(InHook hook) noexcept {
   if (t_generation == g_state.generation->load(std::memory_order_relaxed)) [[likely]]
     return t_thread;
-  return find_thread(hook);
+  return register_thread(hook);
 }
 
 // The same; where a child still waits for its session and this event of `bytes` makes it worth one,
@@ -87,7 +87,7 @@ inline ThreadState* current_thread(InHook hook) noexcept {
 ThreadState* thread_for(InHook, std::uint64_t bytes) noexcept;
 
 // For a signal handler inside the recorder: no look-up, no system call.
-inline ThreadState* known_thread() noexcept {
+inline ThreadState* registered_thread() noexcept {
   return t_generation == g_state.generation->load(std::memory_order_relaxed) ? t_thread : nullptr;
 }
 
@@ -108,6 +108,6 @@ void append_device_event(ThreadState&, EventKind, Api, Space, std::uint32_t devi
 std::uint32_t group_node(InHook, std::string_view name) noexcept;
 
 // After a fork: what is remembered belongs to the parent.
-void forget_threads(InHook) noexcept;
+void reset_threads_after_fork(InHook) noexcept;
 
 }  // namespace oomrec::recorder

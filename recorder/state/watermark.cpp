@@ -59,7 +59,7 @@ std::uint64_t watermark(InHook hook, bool own_thread) noexcept {
   return static_cast<std::uint64_t>(std::max<std::int64_t>(above, 0));
 }
 
-void forget_watermark(InHook) noexcept {
+void reset_watermark_after_fork(InHook) noexcept {
   g_watermark.lock.unlock();
   g_watermark.is_set.store(false, kRelaxed);
   g_watermark.thread.store(nullptr, kRelaxed);

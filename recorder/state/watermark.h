@@ -32,7 +32,7 @@ std::uint64_t watermark(InHook, bool own_thread) noexcept;
 void raise_watermark(const ThreadState&) noexcept;
 
 // After a fork.
-void forget_watermark(InHook) noexcept;
+void reset_watermark_after_fork(InHook) noexcept;
 
 // After a thread has published its share.
 inline void note_watermark(const ThreadState& thread) noexcept {

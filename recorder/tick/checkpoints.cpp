@@ -84,6 +84,6 @@ void add_checkpoint(InHook hook, std::uint32_t tick, std::uint64_t now) noexcept
   write_checkpoint(hook, g_session.checkpoints.at(entry), now, largest);
 }
 
-void forget_checkpoints(InHook) noexcept { g_checkpoints.line.forget(); }
+void reset_checkpoints_after_fork(InHook) noexcept { g_checkpoints.line.forget(); }
 
 }  // namespace oomrec::recorder

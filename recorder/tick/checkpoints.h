@@ -13,6 +13,6 @@ namespace oomrec::recorder {
 void add_checkpoint(InHook, std::uint32_t tick, std::uint64_t now) noexcept;
 
 // After a fork.
-void forget_checkpoints(InHook) noexcept;
+void reset_checkpoints_after_fork(InHook) noexcept;
 
 }  // namespace oomrec::recorder

@@ -69,7 +69,7 @@ void run_tick(InHook hook, ThreadState& thread, std::uint64_t now) noexcept {
   bundle::finish(hook, 0);  // only asks: a helper that has ended is reaped
   note_recovery(hook, now);
   stack::check_a_module(hook);
-  watch_limits(hook, now);
+  check_limits(hook, now);
   const std::uint32_t tick = g_ticks.number++;
   add_point(hook, tick, now);
   add_checkpoint(hook, tick, now);
@@ -83,12 +83,12 @@ void tick(InHook hook) noexcept {
   if (thread != nullptr) read_clock(hook, *thread);
 }
 
-void forget_ticks(InHook hook) noexcept {
+void reset_ticks_after_fork(InHook hook) noexcept {
   g_ticks.at_work.store(false, std::memory_order_relaxed);
   g_ticks.number = 0;
   for (std::uint32_t& entry : g_ticks.device_entry_of) entry = 0;
   g_ticks.line.forget();
-  forget_checkpoints(hook);
+  reset_checkpoints_after_fork(hook);
 }
 
 }  // namespace oomrec::recorder

@@ -16,6 +16,6 @@ void run_tick(InHook, ThreadState&, std::uint64_t now_ns) noexcept;
 void tick(InHook) noexcept;
 
 // After a fork.
-void forget_ticks(InHook) noexcept;
+void reset_ticks_after_fork(InHook) noexcept;
 
 }  // namespace oomrec::recorder

@@ -22,18 +22,19 @@ bool is_admitted(const Call& call, const Wants& wants) noexcept {
     const HookScope scope;
     if (recorder::admits_on_device(scope.in_hook(), request, wants.kind)) return true;
   }
-  if (is_look_due(call.device, true)) look_at_memory(call.vendor, call.site, call.device);
-  look_at_pools(call.vendor, call.device, call.site.ordinal);  // perhaps they hold less by now
+  if (is_poll_due(call.device, true)) poll_memory(call.vendor, call.site, call.device);
+  poll_pools(call.vendor, call.device, call.site.ordinal);  // perhaps they hold less by now
   const HookScope scope;
   if (request.rule == 0 && recorder::is_within_device_limit(scope.in_hook(), request, wants.kind))
     return true;
-  recorder::on_failure(scope.in_hook(), request, kOutOfMemory, true);
+  recorder::on_failure(scope.in_hook(), request, kOutOfMemory, recorder::FailedBy::recorder);
   return false;
 }
 
 void tell_refusal(const Call& call, const Wants& wants) noexcept {
   const HookScope scope;
-  recorder::on_failure(scope.in_hook(), request_of(call, wants), kOutOfMemory, false);
+  recorder::on_failure(scope.in_hook(), request_of(call, wants), kOutOfMemory,
+                       recorder::FailedBy::system);
 }
 
 }  // namespace oomrec::shim::gpu

@@ -10,7 +10,7 @@
 //   Wants wants() const             it allocates: may be refused, by us or with out-of-memory
 //   Site where(const Call&) const   whose memory it is, if not that of the current device
 //   uint32_t device(const Call&) const  the same as an entry, if not the site's; 0: it is
-//   void look_at_its_pool(const Call&) const  asks what it holds now
+//   void poll_own_pool(const Call&) const  asks what it holds now
 //   void prepare(const Call&)       before the real call, outside of the recorder
 //   void before(InHook, Call&)      before it, in the recorder
 //   void ask(Call&)                 after it succeeded, outside
@@ -83,12 +83,12 @@ void find_site(Call& call, const Action& action) noexcept {
 // Asks for the figures of the call's device, when it is time; at once after a refusal.
 template <class Action>
 void look(const Call& call, const Action& action, bool refused) noexcept {
-  const bool due = is_look_due(call.device, refused);
-  if (due) look_at_memory(call.vendor, call.site, call.device);
+  const bool due = is_poll_due(call.device, refused);
+  if (due) poll_memory(call.vendor, call.site, call.device);
   if (refused) {  // they may keep what is wanted
-    look_at_pools(call.vendor, call.device, call.site.ordinal);
-  } else if constexpr (requires { action.look_at_its_pool(call); }) {
-    if (due || is_pool_look_due(call.device)) action.look_at_its_pool(call);
+    poll_pools(call.vendor, call.device, call.site.ordinal);
+  } else if constexpr (requires { action.poll_own_pool(call); }) {
+    if (due || is_pool_poll_due(call.device)) action.poll_own_pool(call);
   }
 }
 
@@ -98,7 +98,7 @@ template <class Action, class Real>
   const InsideDriver inside;
   constexpr bool kAllocates = requires { action.wants(); };
   if constexpr (kAllocates) {
-    if (recorder::may_refuse_on_device()) {
+    if (recorder::has_device_limit_or_rules()) {
       find_site(call, action);
       if (!is_admitted(call, action.wants())) return kOutOfMemory;
     }

@@ -78,36 +78,36 @@ Site site_of_stream(Vendor vendor, void* stream) noexcept {
   return stream == nullptr ? current_site(vendor) : queries_of(vendor).site_of_stream(stream);
 }
 
-bool is_look_due(std::uint32_t device, bool refused) noexcept {
+bool is_poll_due(std::uint32_t device, bool refused) noexcept {
   const HookScope scope;
-  return recorder::wants_look(scope.in_hook(), device, refused);
+  return recorder::should_poll(scope.in_hook(), device, refused);
 }
 
-bool is_pool_look_due(std::uint32_t device) noexcept {
+bool is_pool_poll_due(std::uint32_t device) noexcept {
   const HookScope scope;
-  return recorder::wants_pool_look(scope.in_hook(), device);
+  return recorder::should_poll_pool(scope.in_hook(), device);
 }
 
-void look_at_memory(Vendor vendor, const Site& site, std::uint32_t device) noexcept {
+void poll_memory(Vendor vendor, const Site& site, std::uint32_t device) noexcept {
   const Queries& ask = queries_of(vendor);
   std::uint64_t free_bytes = 0, total_bytes = 0;
   if (ask.site().ordinal != site.ordinal || !ask.memory(free_bytes, total_bytes)) return;
   const HookScope scope;
-  recorder::on_device_look(scope.in_hook(), device, free_bytes, total_bytes);
+  recorder::on_device_polled(scope.in_hook(), device, free_bytes, total_bytes);
 }
 
-void look_at_pool(Vendor vendor, std::uint32_t device, std::int32_t ordinal, void* pool) noexcept {
+void poll_pool(Vendor vendor, std::uint32_t device, std::int32_t ordinal, void* pool) noexcept {
   const Queries& ask = queries_of(vendor);
   if (pool == nullptr) pool = ask.pool(ordinal);
   std::uint64_t reserved = 0;
   if (pool == nullptr || !ask.pool_reserved(pool, reserved)) return;
   const HookScope scope;
-  recorder::on_pool_look(scope.in_hook(),
-                         {vendor, session::DeviceKey::pool, reinterpret_cast<std::uint64_t>(pool)},
-                         device, reserved);
+  recorder::on_pool_polled(
+      scope.in_hook(), {vendor, session::DeviceKey::pool, reinterpret_cast<std::uint64_t>(pool)},
+      device, reserved);
 }
 
-void look_at_pools(Vendor vendor, std::uint32_t device, std::int32_t ordinal) noexcept {
+void poll_pools(Vendor vendor, std::uint32_t device, std::int32_t ordinal) noexcept {
   std::uint64_t pools[16];
   std::size_t known = 0;
   {
@@ -115,8 +115,8 @@ void look_at_pools(Vendor vendor, std::uint32_t device, std::int32_t ordinal) no
     known = recorder::pools_of(scope.in_hook(), vendor, device, pools);
   }
   for (std::size_t i = 0; i < known; ++i)
-    look_at_pool(vendor, device, ordinal, reinterpret_cast<void*>(pools[i]));
-  look_at_pool(vendor, device, ordinal, nullptr);
+    poll_pool(vendor, device, ordinal, reinterpret_cast<void*>(pools[i]));
+  poll_pool(vendor, device, ordinal, nullptr);
 }
 
 }  // namespace oomrec::shim::gpu

@@ -25,15 +25,15 @@ Site current_site(session::Vendor) noexcept;
 Site site_of_stream(session::Vendor, void* stream) noexcept;
 
 // Whether it is time to ask for figures of the device.
-bool is_look_due(std::uint32_t device, bool refused) noexcept;
-bool is_pool_look_due(std::uint32_t device) noexcept;
+bool is_poll_due(std::uint32_t device, bool refused) noexcept;
+bool is_pool_poll_due(std::uint32_t device) noexcept;
 
 // Asks for the free and total bytes of `site`, if the thread is there.
-void look_at_memory(session::Vendor, const Site&, std::uint32_t device) noexcept;
+void poll_memory(session::Vendor, const Site&, std::uint32_t device) noexcept;
 
 // Asks what a pool holds; nullptr: the pool that the device's allocations take by themselves.
-void look_at_pool(session::Vendor, std::uint32_t device, std::int32_t ordinal, void* pool) noexcept;
+void poll_pool(session::Vendor, std::uint32_t device, std::int32_t ordinal, void* pool) noexcept;
 // The same of that one and of all others that are known to be the device's.
-void look_at_pools(session::Vendor, std::uint32_t device, std::int32_t ordinal) noexcept;
+void poll_pools(session::Vendor, std::uint32_t device, std::int32_t ordinal) noexcept;
 
 }  // namespace oomrec::shim::gpu

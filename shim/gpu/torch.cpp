@@ -74,7 +74,7 @@ void* open_libc10(const void* caller) noexcept {
     function->real.store(found, std::memory_order_relaxed);
   }
   if (library != nullptr) g_next.dlclose(library);
-  recorder::meet_torch();
+  recorder::note_torch();
   g_resolved.store(true, std::memory_order_release);
 }
 

@@ -27,8 +27,8 @@ struct OrderedBlock {
     const HookScope scope;
     return recorder::device_of_pool(scope.in_hook(), {call.vendor, DeviceKey::pool, key_of(pool)});
   }
-  void look_at_its_pool(const Call& call) const noexcept {
-    look_at_pool(call.vendor, call.device, call.site.ordinal, pool);
+  void poll_own_pool(const Call& call) const noexcept {
+    poll_pool(call.vendor, call.device, call.site.ordinal, pool);
   }
   void ask(const Call& call) noexcept {
     graph = queries_of(call.vendor).capturing_graph(call.stream(stream));
@@ -76,7 +76,7 @@ struct Pool {
     if (props != nullptr) call.device = entry_of(call.vendor, device_of(&props->location));
   }
   void done(InHook hook, const Call& call) const noexcept {
-    recorder::on_pool_look(hook, {call.vendor, DeviceKey::pool, value_at(out)}, call.device, 0);
+    recorder::on_pool_polled(hook, {call.vendor, DeviceKey::pool, value_at(out)}, call.device, 0);
   }
 };
 template <class Out, class Props>
@@ -94,7 +94,7 @@ struct DevicePool {
   Wants wants() const noexcept { return {}; }
   void ask(const Call& call) const noexcept {
     if (ordinal >= 0 && value_at(out) != 0)
-      look_at_pool(call.vendor, entry_of(call.vendor, ordinal), ordinal, *out);
+      poll_pool(call.vendor, entry_of(call.vendor, ordinal), ordinal, *out);
   }
 };
 template <class Out>
@@ -113,7 +113,7 @@ struct TrimmedPool {
   void* pool;
   void ask(const Call& call) const noexcept {
     const Site site = current_site(call.vendor);
-    look_at_pool(call.vendor, entry_of(call.vendor, site.ordinal), site.ordinal, pool);
+    poll_pool(call.vendor, entry_of(call.vendor, site.ordinal), site.ordinal, pool);
   }
 };
 

@@ -13,6 +13,7 @@
 #include <thread>
 
 #include "common/calls/calls.h"
+#include "recorder/helper/from_process.h"
 #include "recorder/session/writer.h"
 #include "tests/unit/bundle/scratch.h"
 

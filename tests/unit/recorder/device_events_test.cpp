@@ -59,7 +59,7 @@ TEST_CASE("a driver's blocks and refusals") {
                                {Api::cuMemAllocPitch, name, DeviceKind::block, 5 * kMiB, f.device});
   recorder::Request request{Space::cuda, Api::cuGraphInstantiateWithParams, 7 * kMiB};
   request.device = f.device;
-  recorder::on_failure(kHook, request, 2, false);
+  recorder::on_failure(kHook, request, 2, recorder::FailedBy::system);
   recorder::on_device_free(kHook, Api::cuMemFree, name);
   const std::vector<Event> seen = f.now();
   REQUIRE(seen.size() == 3);

@@ -144,11 +144,11 @@ TEST_CASE("one address of two drivers, or of two kinds, is two blocks") {
 TEST_CASE("pools: what is used, what is kept, whose it is") {
   const std::uint32_t entry = device(0);
   const DeviceName pool{Vendor::cuda, DeviceKey::pool, 0x900};
-  recorder::on_pool_look(kHook, pool, entry, 0);
+  recorder::on_pool_polled(kHook, pool, entry, 0);
   CHECK(recorder::device_of_pool(kHook, pool) == entry);
   give(entry, kBlock, 6 * kMiB, DeviceKind::pooled, pool.key);
   CHECK(figures(entry).counted_bytes() == 6 * kMiB);
-  recorder::on_pool_look(kHook, pool, entry, 8 * kMiB);
+  recorder::on_pool_polled(kHook, pool, entry, 8 * kMiB);
   CHECK(figures(entry).counted_bytes() == 8 * kMiB);
   take(kBlock);
   CHECK(figures(entry).counted_bytes() == 8 * kMiB);
@@ -163,7 +163,7 @@ TEST_CASE("pools: what is used, what is kept, whose it is") {
 TEST_CASE("a context's memory ends with it, a device's pools with its reset") {
   const std::uint32_t entry = device(0);
   const DeviceName pool{Vendor::cuda, DeviceKey::pool, 0x901};
-  recorder::on_pool_look(kHook, pool, entry, kMiB);
+  recorder::on_pool_polled(kHook, pool, entry, kMiB);
   for (std::uint64_t i = 0; i < 100; ++i) give(entry, kBlock + i * kMiB, kMiB);
   give(entry, kBlock + 200 * kMiB, kMiB, DeviceKind::pooled, pool.key);
   recorder::on_context_end(kHook, Api::cuCtxDestroy, Vendor::cuda, kContext + 1);

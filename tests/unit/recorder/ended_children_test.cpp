@@ -29,11 +29,11 @@ std::vector<int> pids_in(const Header& header) {
 
 TEST_CASE("a child is kept with its status when a signal ended it that lack of memory sends") {
   const auto header = std::make_unique<Header>();
-  remember_ended(*header, 101, W_EXITCODE(1, 0), 5 * kSecond);
-  remember_ended(*header, 102, SIGPIPE, 5 * kSecond);
+  record_ended_child(*header, 101, W_EXITCODE(1, 0), 5 * kSecond);
+  record_ended_child(*header, 102, SIGPIPE, 5 * kSecond);
   CHECK(pids_in(*header).empty());
-  remember_ended(*header, 103, SIGKILL, 6 * kSecond);
-  remember_ended(*header, 104, SIGABRT | WCOREFLAG, 7 * kSecond);
+  record_ended_child(*header, 103, SIGKILL, 6 * kSecond);
+  record_ended_child(*header, 104, SIGABRT | WCOREFLAG, 7 * kSecond);
   REQUIRE(pids_in(*header) == std::vector{103, 104});
   CHECK(header->ended[0].wait_status == SIGKILL);
   CHECK(header->ended[0].time_ns == 6 * kSecond);
@@ -42,22 +42,22 @@ TEST_CASE("a child is kept with its status when a signal ended it that lack of m
 
 TEST_CASE("those that a parent ends after it has lost one do not push that one out") {
   const auto header = std::make_unique<Header>();
-  remember_ended(*header, 101, SIGKILL, kSecond);
+  record_ended_child(*header, 101, SIGKILL, kSecond);
   for (unsigned i = 0; i < 2 * kEndedChildren; ++i)
-    remember_ended(*header, 200 + static_cast<int>(i), SIGTERM, 2 * kSecond);
+    record_ended_child(*header, 200 + static_cast<int>(i), SIGTERM, 2 * kSecond);
   CHECK(pids_in(*header).size() == kEndedChildren);
   CHECK(pids_in(*header).front() == 101);
   SUBCASE("later ones do") {
     for (unsigned i = 0; i < kEndedChildren; ++i)
-      remember_ended(*header, 300 + static_cast<int>(i), SIGKILL, 13 * kSecond);
+      record_ended_child(*header, 300 + static_cast<int>(i), SIGKILL, 13 * kSecond);
     for (const int pid : pids_in(*header)) CHECK(pid >= 300);
   }
 }
 
 TEST_CASE("a child's end is a reason for ten seconds") {
   const auto header = std::make_unique<Header>();
-  CHECK_FALSE(lost_child_lately(*header, kSecond));
-  remember_ended(*header, 101, SIGKILL, 20 * kSecond);
-  CHECK(lost_child_lately(*header, 30 * kSecond));
-  CHECK_FALSE(lost_child_lately(*header, 31 * kSecond));
+  CHECK_FALSE(lost_child_recently(*header, kSecond));
+  record_ended_child(*header, 101, SIGKILL, 20 * kSecond);
+  CHECK(lost_child_recently(*header, 30 * kSecond));
+  CHECK_FALSE(lost_child_recently(*header, 31 * kSecond));
 }

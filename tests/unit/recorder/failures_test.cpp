@@ -1,4 +1,4 @@
-// Refusals: recorded once a stack, repeats counted, bundles at their rate, the last one always.
+// FailureTable: recorded once a stack, repeats counted, bundles at their rate, the last one always.
 #include <doctest/doctest.h>
 #include <signal.h>
 
@@ -30,7 +30,7 @@ namespace {
 
 void refuse(std::uint32_t stack, std::uint64_t bytes, bool probe = false, Api api = Api::malloc) {
   t_stack = stack;
-  recorder::on_failure(kHook, {Space::heap, api, bytes, probe}, ENOMEM, false);
+  recorder::on_failure(kHook, {Space::heap, api, bytes, probe}, ENOMEM, recorder::FailedBy::system);
 }
 
 bool admits(std::uint64_t bytes) {
@@ -41,7 +41,7 @@ bool admits(std::uint64_t bytes) {
 struct Fixture {
   Fixture() {
     need(Mode::sampled);
-    recorder::forget_failures(kHook);
+    recorder::reset_failures_after_fork(kHook);
     g_bundles = {};
     base = g_session.failures.size();
   }
@@ -54,7 +54,7 @@ struct Fixture {
 
 TEST_CASE("a refusal is recorded with its evidence and told in a bundle") {
   Fixture f;
-  recorder::set_limit(kHook, 0);
+  recorder::set_soft_limit(kHook, 0);
   refuse(1, 12345);
   REQUIRE(f.entries() == 1);
   const Failure& failure = f.entry(0);
@@ -105,7 +105,7 @@ TEST_CASE("a probe is recorded and counted, and writes nothing") {
   CHECK(f.entry(0).flags == session::kFailureProbe);
   CHECK(g_session.header().probes_total - probes == 1);
   CHECK(g_bundles.written == 0);
-  recorder::tell_last_failure(kHook, 1);
+  recorder::report_last_failure(kHook, 1);
   CHECK(g_bundles.written == 0);
 }
 
@@ -115,14 +115,14 @@ TEST_CASE("the end tells the last refusal, if it is in no bundle yet") {
   for (std::uint32_t stack = 10; stack < 14; ++stack) refuse(stack, 1000 + stack);
   CHECK(g_bundles.written == 3);  // at once; the fourth has to wait
   CHECK(f.entry(3).bundle == 0);
-  CHECK_FALSE(recorder::last_failure_told());
-  recorder::tell_last_failure(kHook, 3);
+  CHECK_FALSE(recorder::last_failure_reported());
+  recorder::report_last_failure(kHook, 3);
   CHECK(g_bundles.written == 4);
   CHECK(g_bundles.last.failure == f.base + 3);
   CHECK(g_bundles.last.outcome == OutcomeKind::exited);
   CHECK(g_bundles.last.outcome_value == 3);
-  CHECK(recorder::last_failure_told());
-  recorder::tell_last_failure(kHook, 3);
+  CHECK(recorder::last_failure_reported());
+  recorder::report_last_failure(kHook, 3);
   CHECK(g_bundles.written == 4);
 }
 
@@ -132,7 +132,7 @@ TEST_CASE("a bundle that could not be written leaves its refusal untold") {
   refuse(20, 5);
   CHECK(f.entry(0).bundle == 0);
   g_bundles.result = bundle::Result::written;
-  recorder::tell_last_failure(kHook, 1);
+  recorder::report_last_failure(kHook, 1);
   CHECK(f.entry(0).bundle != 0);
 }
 
@@ -169,7 +169,8 @@ TEST_CASE("a bundle of no refusal carries the label of its thread, unless it was
   recorder::push_context(kHook, "epoch 3");
   CHECK(recorder::warn(kHook, Trigger::near_limit));
   CHECK(g_bundles.last.label == "epoch 3");
-  CHECK(recorder::tell_exception(kHook, {}, recorder::last_failure(kHook), false).bundle != 0);
+  CHECK(recorder::report_exception(kHook, {}, recorder::last_failure_number(kHook), false).bundle !=
+        0);
   CHECK(g_bundles.last.label == "epoch 3");
   CHECK(recorder::dump(kHook, "").bundle != 0);
   CHECK(g_bundles.last.label.empty());
@@ -193,12 +194,13 @@ TEST_CASE("threads that ask for a bundle at once get one each, and its number") 
 
 TEST_CASE("the soft limit refuses, lets small ones through afterwards, and says it was us") {
   Fixture f;
-  recorder::set_limit(kHook, 100 << 20);
+  recorder::set_soft_limit(kHook, 100 << 20);
   allocate(0x7000'0000, 90 << 20);
   CHECK(admits(5 << 20));
   CHECK_FALSE(admits(11 << 20));
   t_stack = 30;
-  recorder::on_failure(kHook, {Space::heap, Api::malloc, 11 << 20}, ENOMEM, true);
+  recorder::on_failure(kHook, {Space::heap, Api::malloc, 11 << 20}, ENOMEM,
+                       recorder::FailedBy::recorder);
   CHECK(f.entry(0).flags == session::kFailureRefused);
   CHECK(f.entry(0).soft_limit_bytes == 100 << 20);
   CHECK(f.entry(0).live_bytes >= 90 << 20);
@@ -209,7 +211,7 @@ TEST_CASE("the soft limit refuses, lets small ones through afterwards, and says 
   release(0x7000'0000, 90 << 20);
   CHECK(admits(64 << 20));
   release(0x7800'0000, 10 << 20);
-  recorder::set_limit(kHook, 0);
+  recorder::set_soft_limit(kHook, 0);
 }
 
 TEST_CASE("a flood of refusals is cheap: known stacks and new ones, from two threads") {
@@ -236,17 +238,17 @@ TEST_CASE(
   session::Crash& crash = g_session.header().crash;
   crash.signal = SIGSEGV;
   refuse(50, 5);
-  const recorder::Refusal refusal = recorder::current_thread(kHook)->refusal;
+  const recorder::FailedRequest refusal = recorder::current_thread(kHook)->failed;
   REQUIRE(refusal.entry == f.base);
   SUBCASE("it does") {
-    recorder::tell_crash(kHook, refusal);
+    recorder::report_crash(kHook, refusal);
     CHECK(g_bundles.completed == 1);
     CHECK(g_bundles.outcome == OutcomeKind::signal);
     CHECK(g_bundles.written == 1);
   }
   SUBCASE("another has been written since") {
     refuse(51, 6);
-    recorder::tell_crash(kHook, refusal);
+    recorder::report_crash(kHook, refusal);
     CHECK(g_bundles.completed == 0);
     CHECK(g_bundles.written == 3);
     CHECK(g_bundles.last.trigger == Trigger::crash);
@@ -256,7 +258,7 @@ TEST_CASE(
   }
   SUBCASE("there is none") {
     g_session.failures.at(refusal.entry).bundle = 0;
-    recorder::tell_crash(kHook, refusal);
+    recorder::report_crash(kHook, refusal);
     CHECK(g_bundles.written == 2);
     CHECK(crash.failure == refusal.entry);
   }
@@ -267,7 +269,7 @@ TEST_CASE(
 TEST_CASE("a thread knows its last refusal, and that the same stack was served since") {
   Fixture f;
   refuse(60, 70'000);
-  const recorder::Refusal& refusal = recorder::current_thread(kHook)->refusal;
+  const recorder::FailedRequest& refusal = recorder::current_thread(kHook)->failed;
   refuse(61, 5, true);  // a probe changes nothing
   CHECK(refusal.request.bytes == 70'000);
   t_stack = 62;

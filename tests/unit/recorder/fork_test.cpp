@@ -149,7 +149,8 @@ TEST_CASE("what a child frees of its inheritance before it has a session is not 
 TEST_CASE("a refusal gives the child its session at once, and a grandchild gets one too") {
   parent_holds_something();
   CHECK(in_child(Way::announced, []() -> const char* {
-          recorder::on_failure(kHook, {Space::heap, Api::malloc, 77}, ENOMEM, false);
+          recorder::on_failure(kHook, {Space::heap, Api::malloc, 77}, ENOMEM,
+                               recorder::FailedBy::system);
           EXPECT(g_session.active());
           EXPECT(g_session.failures.size() == 2);
           EXPECT(g_session.failures.at(1).bytes == 77);

@@ -1,4 +1,4 @@
-// Refusals on purpose: which requests, and how they are recorded. Sites on stacks made by hand.
+// FailureTable on purpose: which requests, and how they are recorded. Sites on stacks made by hand.
 #include <dlfcn.h>
 #include <doctest/doctest.h>
 #include <gnu/libc-version.h>
@@ -90,62 +90,62 @@ TEST_CASE("rules are asked for what they name, and the heap is slow while one na
 
 TEST_CASE("the soft limit is asked for what counts only, and the rules come before it") {
   need_rules();
-  recorder::set_limit(kHook, 1 << 20);
+  recorder::set_soft_limit(kHook, 1 << 20);
   Request request{Space::heap, Api::realloc, 8 << 20};
   CHECK(recorder::admits(kHook, request, 0));
   CHECK_FALSE(recorder::admits(kHook, request, 8 << 20));
   CHECK(request.rule == 0);
   CHECK(rule_for(Api::calloc, 100, 100) == 2);
-  recorder::set_limit(kHook, 0);
+  recorder::set_soft_limit(kHook, 0);
   CHECK(rule_for(Api::calloc) == 2);  // they stay when the limit goes
 }
 
 TEST_CASE("an announced operator new is the next request of the heap alone") {
   need_rules();
-  recorder::restart_injection();
-  recorder::announce_new();
+  recorder::reset_fault_injection_after_fork();
+  recorder::announce_new_call();
   CHECK(rule_for(Api::malloc) == 0);
   CHECK(rule_for(Api::malloc) == 0);  // the second malloc, and no operator new
-  recorder::announce_new();
+  recorder::announce_new_call();
   CHECK(rule_for(Api::malloc) == 1);  // both rules' turn: the first that is written refuses
 }
 
 TEST_CASE("what a library's operator new asks again is refused again, once") {
   need_rules();
-  recorder::restart_injection();
+  recorder::reset_fault_injection_after_fork();
   CHECK(rule_for(Api::operator_new) == 0);
-  recorder::refuse_new_again();
+  recorder::fail_new_again();
   CHECK(rule_for(Api::realloc) == 0);  // nothing had been refused
   CHECK(rule_for(Api::operator_new) == 3);
   recorder::pause_injection(true);  // while that library is looked for
   CHECK(rule_for(Api::calloc) == 0);
   recorder::pause_injection(false);
   CHECK(rule_for(Api::realloc) == 0);
-  recorder::refuse_new_again();
+  recorder::fail_new_again();
   CHECK(rule_for(Api::realloc) == 3);
   CHECK(rule_for(Api::realloc) == 0);
 }
 
 TEST_CASE("a fork's child counts anew") {
   need_rules();
-  recorder::restart_injection();
+  recorder::reset_fault_injection_after_fork();
   CHECK(rule_for(Api::malloc) + rule_for(Api::malloc) == 0);
-  recorder::restart_injection();
+  recorder::reset_fault_injection_after_fork();
   CHECK(rule_for(Api::malloc) + rule_for(Api::malloc) == 0);
   CHECK(rule_for(Api::malloc) == 1);
 }
 
 TEST_CASE("an injected refusal is an entry of its own, with the words of its rule") {
   need_rules();
-  recorder::forget_failures(kHook);
+  recorder::reset_failures_after_fork(kHook);
   doubles::g_bundles = {};
   doubles::t_stack = 77;
   const std::uint32_t base = g_session.failures.size();
   Request request{Space::heap, Api::calloc, 4321};
-  recorder::on_failure(kHook, request, ENOMEM, false);
+  recorder::on_failure(kHook, request, ENOMEM, recorder::FailedBy::system);
   REQUIRE_FALSE(recorder::admits(kHook, request, 4321));
-  recorder::on_failure(kHook, request, ENOMEM, true);
-  recorder::on_failure(kHook, request, ENOMEM, true);
+  recorder::on_failure(kHook, request, ENOMEM, recorder::FailedBy::recorder);
+  recorder::on_failure(kHook, request, ENOMEM, recorder::FailedBy::recorder);
   REQUIRE(g_session.failures.size() == base + 2);
   const Failure& by_system = g_session.failures.at(base);
   const Failure& injected = g_session.failures.at(base + 1);

@@ -95,15 +95,15 @@ TEST_CASE("who waits is woken within ten milliseconds") {
   running::need(Mode::sampled);
   std::uint64_t longest = 0;
   for (int round = 0; round < 20; ++round) {
-    const std::uint32_t seen = wait_for_news(0, 0);
+    const std::uint32_t seen = wait_for_notification(0, 0);
     std::uint64_t woken = 0;
     std::thread waiter{[&] {
-      CHECK(wait_for_news(seen, 5000) != seen);
+      CHECK(wait_for_notification(seen, 5000) != seen);
       woken = system::monotonic_ns();
     }};
     std::this_thread::sleep_for(std::chrono::milliseconds(5));
     const std::uint64_t raised = system::monotonic_ns();
-    raise_news(kHook);
+    notify_waiters(kHook);
     waiter.join();
     longest = round == 0 ? woken - raised : std::min(longest, woken - raised);
   }
@@ -114,9 +114,9 @@ TEST_CASE("a percentage of the soft limit is passed where totals are published")
   running::need(Mode::sampled);
   const auto live = static_cast<std::uint64_t>(live_bytes(nullptr));
   const std::uint64_t limit = 10 * (live + 8 * running::kMiB);
-  set_limit(kHook, limit);
-  REQUIRE(notify_at(kHook, 50, true));
-  const std::uint32_t seen = wait_for_news(0, 0);
+  set_soft_limit(kHook, limit);
+  REQUIRE(add_threshold(kHook, 50));
+  const std::uint32_t seen = wait_for_notification(0, 0);
   std::uint64_t address = 0x7000'0000'0000;
   const auto grow_to = [&](std::uint64_t bytes) {
     for (auto now = static_cast<std::uint64_t>(live_bytes(nullptr)); now < bytes;
@@ -124,13 +124,13 @@ TEST_CASE("a percentage of the soft limit is passed where totals are published")
       running::allocate(address += 2 * running::kMiB, running::kMiB);
   };
   grow_to(limit / 100 * 45);
-  CHECK(wait_for_news(seen, 0) == seen);
+  CHECK(wait_for_notification(seen, 0) == seen);
   grow_to(limit / 100 * 52);
-  CHECK(wait_for_news(seen, 0) == seen + 1);
+  CHECK(wait_for_notification(seen, 0) == seen + 1);
   grow_to(limit / 100 * 60);
-  CHECK(wait_for_news(seen, 0) == seen + 1);  // once
-  REQUIRE(notify_at(kHook, 50, false));
-  set_limit(kHook, 0);
+  CHECK(wait_for_notification(seen, 0) == seen + 1);  // once
+  REQUIRE(remove_threshold(kHook, 50));
+  set_soft_limit(kHook, 0);
 }
 
 TEST_CASE("what another limit has passed is not taken back where totals are published") {
@@ -141,18 +141,18 @@ TEST_CASE("what another limit has passed is not taken back where totals are publ
   REQUIRE(getrlimit(RLIMIT_AS, &before) == 0);
   const rlimit near{pages * 4096 / 8 * 10, before.rlim_max};
   REQUIRE(setrlimit(RLIMIT_AS, &near) == 0);
-  set_limit(kHook, std::uint64_t{1} << 40);
-  REQUIRE(notify_at(kHook, 50, true));
-  const std::uint32_t seen = wait_for_news(0, 0);
+  set_soft_limit(kHook, std::uint64_t{1} << 40);
+  REQUIRE(add_threshold(kHook, 50));
+  const std::uint32_t seen = wait_for_notification(0, 0);
   for (int i = 0; i < 50; ++i) {
     running::allocate(0x7100'0000'0000, running::kMiB);
     running::release(0x7100'0000'0000, running::kMiB);
     std::this_thread::sleep_for(std::chrono::milliseconds(5));
   }
-  CHECK(wait_for_news(seen, 0) == seen);
+  CHECK(wait_for_notification(seen, 0) == seen);
   setrlimit(RLIMIT_AS, &before);
-  REQUIRE(notify_at(kHook, 50, false));
-  set_limit(kHook, 0);
+  REQUIRE(remove_threshold(kHook, 50));
+  set_soft_limit(kHook, 0);
 }
 
 TEST_CASE("in a fork's child the first thread has labels, and who waits sees its session begin") {
@@ -169,7 +169,7 @@ TEST_CASE("in a fork's child the first thread has labels, and who waits sees its
     const std::uint64_t began = system::monotonic_ns();
     std::uint64_t waited = 0;
     std::thread waiter{[&] {
-      wait_for_news(0, 5000);
+      wait_for_notification(0, 5000);
       waited = system::monotonic_ns() - began;
     }};
     running::allocate(0x7200'0000'0000, 2 * running::kMiB);
@@ -178,7 +178,7 @@ TEST_CASE("in a fork's child the first thread has labels, and who waits sees its
     const bool popped = now_under() == "main's";
     // The word is 0 still, so it waits on; what wakes it is news.
     usleep(150'000);
-    raise_news(kHook);
+    notify_waiters(kHook);
     waiter.join();
     _exit(!labelled ? 1 : !popped ? 2 : waited < 1'000'000'000 ? 0 : 3);
   }

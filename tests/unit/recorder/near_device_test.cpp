@@ -32,7 +32,7 @@ struct Watched {
       REQUIRE(recorder::start(options));
       session::g_session.remove_file(kHook);
     }
-    recorder::forget_failures(kHook);
+    recorder::reset_failures_after_fork(kHook);
     g_bundles = {};
   }
   void describe(std::int32_t ordinal) {
@@ -51,9 +51,9 @@ struct Watched {
   }
   // Others have taken so much, too.
   void look(std::uint64_t used_mib) {
-    recorder::on_device_look(kHook, device, kTotal - used_mib * kMiB, kTotal);
+    recorder::on_device_polled(kHook, device, kTotal - used_mib * kMiB, kTotal);
   }
-  bool wants_look() const { return recorder::wants_look(kHook, device, false); }
+  bool should_poll() const { return recorder::should_poll(kHook, device, false); }
 
   std::uint32_t device = 0;
   static inline std::uint64_t last = 0;
@@ -106,13 +106,13 @@ TEST_CASE("the driver is asked out of turn when what was taken since makes it ne
   on.describe(3);
   on.look(500);
   on.allocate(300);
-  CHECK_FALSE(on.wants_look());
+  CHECK_FALSE(on.should_poll());
   on.allocate(100);
-  CHECK(on.wants_look());
+  CHECK(on.should_poll());
   CHECK(g_bundles.written == 0);  // nobody has said so yet
   on.look(900);
   CHECK(g_bundles.written == 1);
-  CHECK_FALSE(on.wants_look());
+  CHECK_FALSE(on.should_poll());
 
   // What is given back makes it far, though the driver has not said so yet.
   on.free_last();

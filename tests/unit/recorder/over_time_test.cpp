@@ -68,7 +68,7 @@ std::uint64_t temporary_of(std::uint32_t stack, Space space = Space::heap) {
 
 TEST_CASE("checkpoints say who held most, and when") {
   need(Mode::exact);
-  recorder::forget_checkpoints(kHook);
+  recorder::reset_checkpoints_after_fork(kHook);
   // A list that grows, and one that is thrown away each time it is full.
   const std::uint64_t large = 64 * 1024;
   for (std::uint32_t tick = 0; tick < 12; ++tick) {
@@ -97,7 +97,7 @@ TEST_CASE("checkpoints say who held most, and when") {
 
 TEST_CASE("of a long life 256 checkpoints stay, and a small program's take little room") {
   need(Mode::exact);
-  recorder::forget_checkpoints(kHook);
+  recorder::reset_checkpoints_after_fork(kHook);
   const std::uint32_t rows = g_session.checkpoint_rows.size();
   for (std::uint32_t tick = 12; tick < 5000; ++tick)
     recorder::add_checkpoint(kHook, tick, after(tick * 100));
@@ -235,7 +235,7 @@ TEST_CASE("a checkpoint of hundreds of thousands of holders") {
     for (int i = 0; i < 33; ++i) {
       for (std::size_t at = 0; at < elsewhere.size(); at += 64) ++elsewhere[at];
       const auto start = std::chrono::steady_clock::now();
-      recorder::forget_checkpoints(kHook);
+      recorder::reset_checkpoints_after_fork(kHook);
       recorder::add_checkpoint(kHook, 0, after(++tick * 100));
       cost_ns.push_back((std::chrono::steady_clock::now() - start).count());
     }

@@ -23,14 +23,15 @@ namespace {
 struct Fixture {
   Fixture() {
     need(Mode::sampled);
-    recorder::forget_failures(kHook);
+    recorder::reset_failures_after_fork(kHook);
     g_bundles = {};
     refuse(200);
     REQUIRE(g_bundles.written == 1);
   }
   void refuse(std::uint64_t mib) {
     doubles::t_stack = ++stack;
-    recorder::on_failure(kHook, {Space::cuda, Api::cuMemAlloc, mib * kMiB}, 2, false);
+    recorder::on_failure(kHook, {Space::cuda, Api::cuMemAlloc, mib * kMiB}, 2,
+                         recorder::FailedBy::system);
   }
   void serve(Api api, std::uint64_t mib) {
     const recorder::DeviceName name{Vendor::cuda, DeviceKey::address, ++block};
@@ -91,7 +92,7 @@ TEST_CASE("an exception that another thread met is of what was not served") {
   Fixture f;
   const auto tell_elsewhere = [] {
     const bundle::ExceptionTexts texts;
-    std::thread{[&] { recorder::tell_exception(kHook, texts, 0, true); }}.join();
+    std::thread{[&] { recorder::report_exception(kHook, texts, 0, true); }}.join();
   };
   SUBCASE("served") {
     f.serve(Api::cuMemAlloc, 200);

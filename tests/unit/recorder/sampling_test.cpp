@@ -107,9 +107,9 @@ TEST_CASE("bundles: three at once, then fifty times the writing time between, tw
     rate.ended(now, now + 1);
   }
   CHECK(written == 19);
-  CHECK(rate.due_at_the_end());
+  CHECK(rate.due_as_last_chance());
   rate.ended(now, now + 1);
-  CHECK_FALSE(rate.due_at_the_end());
+  CHECK_FALSE(rate.due_as_last_chance());
 }
 
 TEST_CASE_TEMPLATE("a time line keeps its size and its even spacing", Line, TimeLine<1200>,

@@ -39,13 +39,13 @@ std::uint32_t add_module(const char* path) {
 struct Fixture {
   Fixture() {
     need(Mode::sampled);
-    recorder::meet_torch();
+    recorder::note_torch();
     static const std::uint32_t allocator = add_module("/opt/torch/lib/libc10_cuda.so");
     static const std::uint32_t first = recorder::describe_device(kHook, {Vendor::cuda, 0, {}, {}});
     device = first;
     t_module = allocator;
     t_stack = ++g_stacks;
-    recorder::forget_failures(kHook);
+    recorder::reset_failures_after_fork(kHook);
     // What an earlier case left unsettled is none of this one's.
     report(0x10, 512);
     report(0x10, -512);
@@ -68,7 +68,7 @@ struct Fixture {
   void refuse(std::uint64_t bytes) const {
     recorder::Request request{Space::cuda, Api::cuMemAlloc, bytes};
     request.device = device;
-    recorder::on_failure(kHook, request, kOutOfMemory, false);
+    recorder::on_failure(kHook, request, kOutOfMemory, recorder::FailedBy::system);
   }
   void give(DeviceKey what, std::uint64_t key, std::uint64_t bytes) const {
     const DeviceKind kind = what == DeviceKey::address ? DeviceKind::block : DeviceKind::none;
@@ -113,7 +113,7 @@ TEST_CASE("a refusal that a retry gets over is one bundle, written then, that sa
   CHECK(g_bundles.written == 1);
   CHECK(g_bundles.last.failure == f.base);
   CHECK(g_bundles.last.outcome == OutcomeKind::recovered);
-  recorder::tell_last_failure(kHook, 3);
+  recorder::report_last_failure(kHook, 3);
   CHECK(g_bundles.written == 1);
   f.report(kSegments, -100 * static_cast<std::int64_t>(kMiB));
   f.take(DeviceKey::address, kSegments);
@@ -132,7 +132,7 @@ TEST_CASE("a refusal that nothing helps is one bundle, with the figures of the e
   CHECK(g_bundles.last.outcome == OutcomeKind::running);
   CHECK(f.entry(1).device.torch_allocated_bytes == 7 * kMiB);
   CHECK(f.entry(0).device.torch_allocated_bytes == 10 * kMiB);  // as it was before
-  recorder::tell_last_failure(kHook, 1);
+  recorder::report_last_failure(kHook, 1);
   CHECK(g_bundles.written == 1);
 }
 
@@ -145,7 +145,7 @@ TEST_CASE("after refusals that did no harm, the one that does is told") {
   }
   CHECK(g_bundles.written == 1);
   CHECK(f.entry(0).repeats == 2);
-  recorder::tell_last_failure(kHook, 3);
+  recorder::report_last_failure(kHook, 3);
   CHECK(g_bundles.written == 1);
   f.refuse(kMiB);
   f.give_up(kMiB);
@@ -156,7 +156,7 @@ TEST_CASE("after refusals that did no harm, the one that does is told") {
   f.give_up(kMiB);
   CHECK(g_bundles.written == 2);  // a repeat of that
   CHECK(f.entry(1).repeats == 1);
-  recorder::tell_last_failure(kHook, 1);
+  recorder::report_last_failure(kHook, 1);
   CHECK(g_bundles.written == 2);
 }
 
@@ -172,7 +172,7 @@ TEST_CASE("what a driver refuses to others is told at once, and at the end if it
   f.take(DeviceKey::address, kSegments);
   f.refuse(kMiB);
   CHECK(g_bundles.written == 1);
-  recorder::tell_last_failure(kHook, 3);
+  recorder::report_last_failure(kHook, 3);
   CHECK(g_bundles.written == 2);
   CHECK(g_bundles.last.outcome == OutcomeKind::exited);
 }
@@ -180,8 +180,8 @@ TEST_CASE("what a driver refuses to others is told at once, and at the end if it
 TEST_CASE("a refusal of which nothing more is heard is told at the end") {
   Fixture f;
   f.refuse(kMiB);
-  CHECK_FALSE(recorder::last_failure_told());
-  recorder::tell_last_failure(kHook, 1);
+  CHECK_FALSE(recorder::last_failure_reported());
+  recorder::report_last_failure(kHook, 1);
   CHECK(g_bundles.written == 1);
   CHECK(g_bundles.last.outcome == OutcomeKind::exited);
 }
