@@ -32,7 +32,7 @@ OOMREC_EXPORT int oomrec_is_active(void) { return oomrec::recorder::is_active() 
 OOMREC_EXPORT int oomrec_dump(const char* reason) {
   bool written = false;
   as_recorder([&](oomrec::InHook hook) {
-    written = oomrec::recorder::dump(hook, text_of(reason)).bundle != 0;
+    written = oomrec::recorder::dump(hook, text_of(reason)).number != 0;
   });
   return written ? 1 : 0;
 }
@@ -53,8 +53,11 @@ OOMREC_EXPORT void oomrec_watermark_begin(void) {
 
 OOMREC_EXPORT uint64_t oomrec_watermark(int own_thread) {
   std::uint64_t bytes = 0;
-  as_recorder(
-      [&](oomrec::InHook hook) { bytes = oomrec::recorder::watermark(hook, own_thread != 0); });
+  as_recorder([&](oomrec::InHook hook) {
+    bytes =
+        oomrec::recorder::watermark(hook, own_thread != 0 ? oomrec::recorder::WatermarkOf::thread
+                                                          : oomrec::recorder::WatermarkOf::process);
+  });
   return bytes;
 }
 

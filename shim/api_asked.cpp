@@ -147,7 +147,7 @@ bool hand_out_usage(InHook hook, oomrec_usage_info* usage) noexcept {
 
 // Gives the path of a bundle to the caller: its length, or 0 where there is no room for it.
 template <class Find>
-uint32_t give_path(char* path, uint32_t bytes, Find find) noexcept {
+uint32_t copy_path(char* path, uint32_t bytes, Find find) noexcept {
   if (path == nullptr || bytes == 0) return 0;
   path[0] = '\0';
   constexpr std::size_t kMostPathBytes = 4096 + 128;
@@ -157,11 +157,12 @@ uint32_t give_path(char* path, uint32_t bytes, Find find) noexcept {
 }
 
 // 1, 2 or 0, as oomrec_exception() returns it.
-int tell(InHook hook, const recorder::WrittenBundle& told, char* path, uint32_t bytes) noexcept {
-  if (told.bundle == 0) return 0;
-  give_path(path, bytes,
-            [&](std::span<char> out) { return recorder::bundle_path(hook, told.bundle, out); });
-  return told.texts ? 1 : 2;
+int hand_out(InHook hook, const recorder::WrittenBundle& bundle, char* path,
+             uint32_t bytes) noexcept {
+  if (bundle.number == 0) return 0;
+  copy_path(path, bytes,
+            [&](std::span<char> out) { return recorder::bundle_path(hook, bundle.number, out); });
+  return bundle.has_texts ? 1 : 2;
 }
 
 std::string_view backend_of(const char* name) noexcept {
@@ -200,7 +201,7 @@ OOMREC_EXPORT uint32_t oomrec_last_bundle(char* path, uint32_t bytes) {
   uint32_t length = 0;
   if (path != nullptr && bytes != 0) path[0] = '\0';
   as_recorder([&](InHook hook) {
-    length = give_path(path, bytes,
+    length = copy_path(path, bytes,
                        [&](std::span<char> out) { return recorder::last_bundle(hook, out); });
   });
   return length;
@@ -222,7 +223,7 @@ OOMREC_EXPORT uint32_t oomrec_failure_bundle(char* path, uint32_t bytes) {
   uint32_t length = 0;
   if (path != nullptr && bytes != 0) path[0] = '\0';
   as_recorder([&](InHook hook) {
-    length = give_path(path, bytes,
+    length = copy_path(path, bytes,
                        [&](std::span<char> out) { return recorder::failure_bundle(hook, out); });
   });
   return length;
@@ -237,9 +238,10 @@ OOMREC_EXPORT int oomrec_exception(const oomrec_exception_info* exception, char*
     oomrec_exception_info info{};
     std::memcpy(&info, exception, std::min<std::size_t>(exception->size, sizeof info));
     const ExceptionTexts texts = texts_of(info);
-    const recorder::WrittenBundle told =
-        recorder::report_exception(hook, texts, info.since, info.any_thread != 0);
-    result = tell(hook, told, path, bytes);
+    const recorder::WrittenBundle bundle = recorder::report_exception(
+        hook, texts, info.since,
+        info.any_thread != 0 ? recorder::FailureOf::any_thread : recorder::FailureOf::this_thread);
+    result = hand_out(hook, bundle, path, bytes);
   });
   return result;
 }
@@ -252,7 +254,7 @@ OOMREC_EXPORT int oomrec_dump_with(const char* reason, const char* metadata_json
     ExceptionTexts texts;
     texts.metadata = text_of(metadata_json, oomrec::bundle::kMostTextBytes);
     const std::string_view words = text_of(reason, oomrec::bundle::kMostNameBytes);
-    result = tell(hook, recorder::dump(hook, words, &texts), path, bytes);
+    result = hand_out(hook, recorder::dump(hook, words, &texts), path, bytes);
   });
   return result;
 }

@@ -145,7 +145,8 @@ OOMREC_HOOK(void*, mremap, (void* at, size_t old_n, size_t n, int flags, void* t
       },
       [&] { return g_next.mremap(at, old_n, n, flags, to); },
       [&](InHook hook, void* made) {
-        recorder::on_remap(hook, address_of(at), old_n, address_of(made), n, old_stays);
+        recorder::on_remap(hook, address_of(at), old_n, address_of(made), n,
+                           old_stays ? recorder::OldRange::stays : recorder::OldRange::goes);
       });
 }
 

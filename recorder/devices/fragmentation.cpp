@@ -52,7 +52,7 @@ class Ranges {
   bool complete_ = true;
 };
 
-// By a heap: std::sort would need stack in proportion to the logarithm.
+// Heap sort: std::sort recurses, and a signal stack is small.
 void sort(std::span<Range> ranges) noexcept {
   std::make_heap(ranges.begin(), ranges.end(), earlier);
   std::sort_heap(ranges.begin(), ranges.end(), earlier);
@@ -70,7 +70,7 @@ void add_blocks(const View& view, std::uint32_t device, DeviceKey what, Ranges& 
   }
 }
 
-// Mappings that follow one another are one segment, which grew.
+// Adjacent mappings are one segment, which grew.
 void add_mappings(const View& view, std::uint32_t device, Ranges& ranges) noexcept {
   const std::uint32_t from = ranges.count();
   add_blocks(view, device, DeviceKey::mapping, ranges);

@@ -5,8 +5,8 @@
 
 namespace oomrec::recorder {
 
-// Its reporters reach us: from now on a driver's failure of its allocator is told when it says what
-// became of it.
+// PyTorch's reporters call us. From now on a driver's failure under its allocator is provisional,
+// until PyTorch says what became of it.
 void note_torch() noexcept;
 
 // Whether PyTorch's allocator has made the call whose stack this is.

@@ -18,7 +18,7 @@ using session::DeviceKey;
 using session::DeviceKind;
 using session::Vendor;
 
-// A program has reached a driver. False: there is no room to record it.
+// The program has reached a driver. False: there is no room to record it.
 bool note_driver(InHook, Vendor) noexcept;
 
 enum class LookUp : std::uint8_t { linked, dlsym, resolver };
@@ -26,7 +26,7 @@ void on_look_up(InHook, Vendor, LookUp) noexcept;  // of one of the wrapped func
 void describe_driver(InHook, Vendor, std::string_view path, std::uint32_t version,
                      std::uint32_t wrapped) noexcept;
 
-// Entry of the driver's device `ordinal`; 0: it was not described yet, or no room.
+// Entry of the driver's device `ordinal`; 0: it was not described yet, or there was no room.
 std::uint32_t device_entry(InHook, Vendor, std::int32_t ordinal) noexcept;
 struct DeviceIdentity {
   Vendor vendor;
@@ -45,7 +45,6 @@ inline bool is_known_device(std::uint32_t entry) noexcept {
   return entry != 0 && entry < session::g_session.devices.size();
 }
 
-// After a fork.
 void reset_devices_after_fork(InHook) noexcept;
 
 }  // namespace oomrec::recorder

@@ -32,7 +32,7 @@ FoundBlock found_for(const View& view, std::uint32_t number, std::uint64_t addre
 
 FoundBlock small_at(std::uint64_t address) noexcept {
   if (!g_state.small_blocks.used()) return {};
-  const auto* const word = g_state.small_blocks.known_word(address);
+  const auto* const word = g_state.small_blocks.find_word(address);
   if (word == nullptr) return {};
   const session::SmallBlock block =
       g_state.small_blocks.unpack(word->load(std::memory_order_relaxed), address);
@@ -46,7 +46,7 @@ FoundBlock block_at(InHook hook, const View& view, std::uint64_t key) noexcept {
   return found_for(view, block.holder, live::address_of(key), block.bytes, block.birth_s);
 }
 
-// Of the entries of a table the smallest that `address` lies in; `read(entry)` gives its key, or 0.
+// Finds the smallest entry of a table that contains `address`; `key(entry)` is its key, or 0.
 template <class Entry, class Key>
 void scan_table(const View& view, TableId table, std::uint64_t address, FoundBlock& best,
                 Key&& key) noexcept {
@@ -88,8 +88,8 @@ FoundBlock block_around(const View& view, std::uint64_t address) noexcept {
 
 // --- Names --------------------------------------------------------------------------------------
 
-// The module whose names were read last. Other threads may unload it: read as the bundle's writer
-// reads it, through the kernel.
+// The module whose names were read last. Read through the kernel, because other threads may unload
+// it.
 struct Names {
   system::SpinLock lock;
   std::uint64_t start = 0;

@@ -19,10 +19,10 @@ namespace oomrec::recorder {
 
 namespace {
 
-// What a block counts for.
+// How a block is recorded.
 struct Share {
-  std::uint32_t weight;  // how many blocks this one stands for; 0: it is not recorded
-  std::uint8_t flags;    // of a holder that has it
+  std::uint32_t weight;  // how many blocks it stands for; 0: not recorded
+  std::uint8_t flags;    // of its holder
 };
 
 Share share_of(ThreadState& thread, std::uint64_t bytes) noexcept {
@@ -33,9 +33,9 @@ Share share_of(ThreadState& thread, std::uint64_t bytes) noexcept {
           session::kHolderEstimated};
 }
 
-// Whether the thread has allocated nothing since this block: `last` is its latest, recorded
-// exactly. Said once, because the address may come to another thread next; and no longer once
-// blocks are sampled, as what it has allocated since is not known.
+// Whether the thread has allocated nothing since this block; `last` is its latest that was recorded
+// exactly. True only once, as another thread may get the address next, and never while sampling,
+// which does not see what it has allocated since.
 bool is_temporary(std::uint64_t& last, std::uint64_t address) noexcept {
   if (last != address) return false;
   last = 0;
@@ -49,15 +49,14 @@ bool grow(InHook hook, ThreadState& thread, std::uint32_t node, Api api,
   return thread.sums.grow(hook, g_state.holders, node, api, bytes);
 }
 
-// `thread` may be nullptr. A call of its own would cost every release a nanosecond.
+// `thread` may be nullptr. Always inlined: a call would cost every free a nanosecond.
 [[gnu::always_inline]] inline void shrink(InHook hook, ThreadState* thread, std::uint32_t node,
                                           std::uint64_t bytes, bool temporary) noexcept {
   if (thread != nullptr) return thread->sums.shrink(hook, g_state.holders, node, bytes, temporary);
   live::HolderSums::shrink_at_once(hook, g_state.holders, node, bytes, temporary);
 }
 
-// Where the block goes in the side table; nullptr: it is not for it, or has no place there. The
-// word is on its way from memory then.
+// The block's word in the side table, which is prefetched; nullptr: it does not go there.
 std::atomic<std::uint64_t>* small_word(InHook hook, const Block& block) noexcept {
   if (!exact() || !g_state.small_blocks.takes(block.usable_bytes) || block.space != Space::heap)
     return nullptr;
@@ -75,16 +74,16 @@ bool insert_small(InHook hook, ThreadState& thread, const Block& block, std::uin
   word.store(g_state.small_blocks.pack(
                  {block.address, static_cast<std::uint32_t>(block.bytes), node, thread.birth_s()}),
              std::memory_order_relaxed);
-  if (before != 0) [[unlikely]] {  // what was there is gone: its free passed no hook
+  if (before != 0) [[unlikely]] {  // the free of the block before passed no hook
     const session::SmallBlock gone = session::unpacked(before, 0);
     shrink(hook, &thread, gone.node, gone.bytes, false);
   }
   return true;
 }
 
-// `thread` may be nullptr. False: no such block there.
+// `thread` may be nullptr. False: the side table has no such block.
 bool remove_small(InHook hook, ThreadState* thread, Released& released) noexcept {
-  std::atomic<std::uint64_t>* const word = g_state.small_blocks.known_word(released.address);
+  std::atomic<std::uint64_t>* const word = g_state.small_blocks.find_word(released.address);
   if (word == nullptr) return false;
   const session::SmallBlock block =
       g_state.small_blocks.unpack(word->load(std::memory_order_relaxed), released.address);
@@ -101,7 +100,7 @@ bool remove_small(InHook hook, ThreadState* thread, Released& released) noexcept
 
 // --- All others ---------------------------------------------------------------------------------
 
-void let_go(InHook hook, const live::Block& block) noexcept {
+void shrink_holder(InHook hook, const live::Block& block) noexcept {
   g_state.holders.shrink(hook, block.holder, block.bytes * block.weight, block.weight);
 }
 
@@ -115,7 +114,7 @@ bool insert(InHook hook, ThreadState& thread, const Block& block, std::uint32_t 
           hook, {block.address, block.bytes, holder, share.weight, thread.birth_s()}, replaced)) {
     return false;
   }
-  if (replaced.address != 0) let_go(hook, replaced);
+  if (replaced.address != 0) shrink_holder(hook, replaced);
   if (exact()) thread.last_block_of(block.space) = block.address;
   g_state.holders.grow(hook, holder, block.bytes * share.weight, share.weight);
   return true;
@@ -128,7 +127,7 @@ void remove(InHook hook, ThreadState* thread, Space space, Released& released) n
       !g_state.blocks.remove(hook, released.address, block)) {
     return;
   }
-  let_go(hook, block);
+  shrink_holder(hook, block);
   if (thread != nullptr && is_temporary(thread->last_block_of(space), released.address))
     g_state.holders.add_temporary(hook, block.holder, 1);
   released.bytes = block.bytes;
@@ -145,7 +144,7 @@ void remove(InHook hook, ThreadState* thread, Space space, Released& released) n
   if (!was_exact || !insert(hook, thread, block, node, share)) drop();
 }
 
-// Of a block of PyTorch's on a GPU the ring says on which.
+// The ring says on which GPU a block of PyTorch's is.
 void append(ThreadState& thread, EventKind kind, const Block& block, std::uint32_t node) noexcept {
   const std::uint64_t address = live::address_of(block.address);
   if (block.device != 0) [[unlikely]] {
@@ -171,17 +170,17 @@ void append(ThreadState& thread, EventKind kind, const Block& block, std::uint32
   append(thread, EventKind::allocate, block, node);
 }
 
-// Nobody recorded this block. In a fork's child it may be the parent's.
+// This block is not on record. In a fork's child it may be the parent's.
 void release_inherited(InHook hook, Space space, std::uint64_t usable_bytes) noexcept {
   if (g_state.inherited_holder == 0 || space != Space::heap) return;
-  // Below the large ones an unknown block may as well be one of ours that was not sampled.
+  // A smaller one may as well be a block of our own that was not sampled.
   if (exact() || usable_bytes >= g_state.large_bytes.load(std::memory_order_relaxed) + 64) {
     g_state.holders.shrink_at_most(hook, g_state.inherited_holder, usable_bytes, 1);
   }
 }
 
-// The block at released.address, if one is recorded there, is let go; tells what it was. `thread`
-// may be nullptr.
+// Removes the block at released.address from the record, if it is there, and fills in what it was.
+// `thread` may be nullptr.
 [[gnu::noinline]] void forget_block(InHook hook, ThreadState* thread, Space space, Api api,
                                     std::uint32_t device, Released& released) noexcept {
   if (!remove_small(hook, thread, released)) remove(hook, thread, space, released);
@@ -189,7 +188,7 @@ void release_inherited(InHook hook, Space space, std::uint64_t usable_bytes) noe
   if (released.weight == 0) release_inherited(hook, space, released.usable_bytes);
   if (thread == nullptr || (released.weight == 0 && !exact())) return;
   maybe_read_clock(hook, *thread);
-  if (!thread->reallocating)  // that is one call, and tallied with the new block
+  if (!thread->reallocating)  // a realloc is one call, tallied with its new block
     tally(*thread, api, released.bytes, released.weight != 0 ? released.weight : 1, false);
   append(*thread, EventKind::free, {space, api, released.address, released.bytes, 0, device}, 0);
 }
@@ -241,7 +240,7 @@ void restore(InHook hook, Space space, const Released& released) noexcept {
   ThreadState* const thread = current_thread(hook);
   if (thread != nullptr) thread->reallocating = false;
   if (released.node != 0) {
-    std::atomic<std::uint64_t>* const word = g_state.small_blocks.known_word(released.address);
+    std::atomic<std::uint64_t>* const word = g_state.small_blocks.find_word(released.address);
     word->store(
         g_state.small_blocks.pack({released.address, static_cast<std::uint32_t>(released.bytes),
                                    released.node, released.birth_s}),

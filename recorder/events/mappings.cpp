@@ -1,4 +1,3 @@
-// Events of mappings: range table → counters; every one of them is recorded.
 #include <sys/mman.h>
 
 #include "recorder/events/mappings.h"
@@ -29,7 +28,7 @@ RangeKind kind_of(const Mapping& mapping) noexcept {
   return (mapping.protection & PROT_WRITE) != 0 ? RangeKind::counted : RangeKind::other;
 }
 
-// A call that changes mappings: where it came from.
+// Where a call that changes mappings came from.
 struct Caller {
   ThreadState* thread;
   std::uint32_t node = 0;
@@ -91,8 +90,9 @@ void on_unmap(InHook hook, Api api, std::uint64_t address, std::uint64_t bytes) 
 }
 
 void on_remap(InHook hook, std::uint64_t old_address, std::uint64_t old_bytes,
-              std::uint64_t new_address, std::uint64_t new_bytes, bool old_stays) noexcept {
+              std::uint64_t new_address, std::uint64_t new_bytes, OldRange old) noexcept {
   if (phase() == Phase::off) return;
+  const bool old_stays = old == OldRange::stays;
   const bool counts = !old_stays || g_state.ranges.counted_bytes(hook, old_address, 1) != 0;
   const Caller from = caller(hook, new_bytes, Api::mremap, counts);
   const RangeKind kind = counts ? RangeKind::counted : RangeKind::other;
@@ -124,7 +124,7 @@ void on_protect(InHook hook, std::uint64_t address, std::uint64_t bytes, int pro
 
 void on_break(InHook hook, Api api, std::uint64_t old_break, std::uint64_t new_break) noexcept {
   if (phase() == Phase::off || old_break == new_break || old_break == 0 || new_break == 0) return;
-  // The kernel maps whole pages: what lies below the page of the old break is there already.
+  // The kernel maps whole pages: the rest of the old break's page is mapped already.
   const std::uint64_t low = live::page_up(old_break < new_break ? old_break : new_break);
   const std::uint64_t high = live::page_up(old_break < new_break ? new_break : old_break);
   if (new_break < old_break) return on_unmap(hook, api, low, high - low);

@@ -1,4 +1,4 @@
-// oomrec_mark(): the program says where in its work it is.
+// Marks: the program says how far it has got (oomrec_mark).
 #pragma once
 
 #include <string_view>
@@ -7,10 +7,9 @@
 
 namespace oomrec::recorder {
 
-// oomrec_mark(): the program says where in its work it is.
 void mark(InHook, std::string_view text) noexcept;
 
-// One that came in a signal handler while the recorder was at work: counted as dropped.
+// Counts a mark as dropped: it came from a signal handler that interrupted the recorder.
 void drop_mark() noexcept;
 
 }  // namespace oomrec::recorder

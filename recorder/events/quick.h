@@ -1,12 +1,12 @@
-// The way of most events of the heap in sampled mode: they change this thread's totals and nothing
-// else. Inlined in the hooks; every other event takes the way of recorder.h, which decides again.
+// The fast path of the heap, inlined in the hooks: in sampled mode most events change this thread's
+// counters and nothing else. All others take the slow path (heap.h), which decides again.
 //
-// Whether a thread may take it is in its state, looked at whenever the thread tells the totals.
-// There a limit counts as far away as long as a MiB is left; and a fork wipes the state
-// (threads.h).
+// A thread's state says whether it may take the fast path. That is decided anew whenever the thread
+// publishes its totals: not in exact mode, not with rules of --fail for the heap, not within a MiB
+// of a limit. A fork wipes the state (thread_state.h).
 //
-// An allocation is asked about before the real call and counted after it, a release is counted
-// before the real call, as in recorder.h.
+// As in heap.h, an allocation is decided before the real call and counted after it, and a free is
+// counted before the real call.
 #pragma once
 
 #include "recorder/state/counters.h"
@@ -15,13 +15,13 @@
 
 namespace oomrec::recorder {
 
-// The calling thread, if its events may take this way; else nullptr.
+// The calling thread, if it may take the fast path; else nullptr.
 inline ThreadState* quick_thread() noexcept {
   return t_thread != nullptr && t_thread->quick ? t_thread : nullptr;
 }
 
-// Whether a block of `bytes` is neither large nor sampled. A no will be asked again, by the other
-// way.
+// Whether a block of `bytes` is neither large nor sampled. If it is, the slow path asks the sampler
+// again.
 inline bool passes_quickly(ThreadState& thread, std::uint64_t bytes) noexcept {
   return bytes < g_state.large_bytes.load(std::memory_order_relaxed) &&
          thread.sampler.passes(bytes);
@@ -37,7 +37,7 @@ inline void count_quick_allocation(InHook hook, ThreadState& thread, std::uint64
   maybe_publish(hook, thread, Space::heap);
 }
 
-// False: nothing is recorded about `block`.
+// False: `block` is not on record.
 inline bool may_be_recorded(const void* block) noexcept {
   return g_state.may_be_recorded(reinterpret_cast<std::uint64_t>(block));
 }

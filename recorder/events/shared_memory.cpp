@@ -24,11 +24,11 @@ constexpr std::uint64_t kSmallestBytes = 64 * 1024;
 constexpr long kTmpfs = 0x01021994;
 constexpr std::uint64_t kStatBlockBytes = 512;
 
-constinit std::atomic<bool> g_at_work{false};  // who finds somebody there leaves it to him
+constinit std::atomic<bool> g_at_work{false};  // one thread at a time; others skip it
 
-// What there is of the file and of its file system; false: not one in memory, or without a limit.
-bool look(const Mapping& mapping, int descriptor, std::uint64_t offset,
-          SharedMemory& seen) noexcept {
+// Reads the file and its file system. False: not in memory, or without a limit.
+bool read_space(const Mapping& mapping, int descriptor, std::uint64_t offset,
+                SharedMemory& seen) noexcept {
   struct statfs system_of {};
   struct stat file {};
   if (system::call(SYS_fstatfs, descriptor, &system_of) != 0 || system_of.f_type != kTmpfs ||
@@ -37,7 +37,7 @@ bool look(const Mapping& mapping, int descriptor, std::uint64_t offset,
   const auto block_bytes = static_cast<std::uint64_t>(system_of.f_bsize);
   const auto file_bytes = static_cast<std::uint64_t>(file.st_size);
   const std::uint64_t there = static_cast<std::uint64_t>(file.st_blocks) * kStatBlockBytes;
-  // Beyond the end of the file nothing is ever found.
+  // Pages beyond the end of the file never get memory.
   const std::uint64_t mapped =
       offset < file_bytes ? std::min(mapping.bytes, file_bytes - offset) : 0;
   seen.needed_bytes = mapped > there ? mapped - there : 0;
@@ -78,8 +78,8 @@ void on_shared_file(InHook hook, const Mapping& mapping, int descriptor,
       (mapping.protection & PROT_WRITE) == 0 || mapping.bytes < kSmallestBytes)
     return;
   SharedMemory seen{};
-  if (!look(mapping, descriptor, offset, seen)) return;
-  // A child that is not worth a session yet is worth one when this may be its end.
+  if (!read_space(mapping, descriptor, offset, seen)) return;
+  // This may be the end of a child that has no session yet: begin one.
   if (phase() == Phase::waiting && !(seen.too_small() && begin_waiting_session(hook))) return;
   if (g_at_work.exchange(true, std::memory_order_acquire)) return;
   name_file(descriptor, seen);

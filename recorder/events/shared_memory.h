@@ -1,8 +1,8 @@
-// Shared mappings of files in memory (tmpfs: /dev/shm), and whether there was room for them.
+// Shared mappings of files in memory (tmpfs, /dev/shm): was there room for them?
 //
-// Such a mapping is made whether there is room or not; the program learns by SIGBUS, when it writes
-// to a page for which there is none. Nobody is asked then, so what is needed and what is free is
-// looked at where the mapping is made: some 2 µs for a mapping that counts, nothing for others.
+// The kernel makes such a mapping whether there is room or not, and sends SIGBUS when the program
+// writes to a page that there is no room for. No hook runs then, so the free space is read when the
+// mapping is made: about 2 µs for a mapping that counts, nothing for others.
 #pragma once
 
 #include "common/system/hook_scope.h"
@@ -10,14 +10,14 @@
 
 namespace oomrec::recorder {
 
-// The same of a file, which `descriptor` is open for: where it is one in memory, whether there is
-// room for it.
+// The mapping of a file that `descriptor` is open for. If the file is in memory, records whether it
+// fits.
 void on_shared_file(InHook, const Mapping&, int descriptor, std::uint64_t offset) noexcept;
 
-// An active session's: unmapped, at least from its beginning.
+// A range was unmapped. If the recorded mapping begins in it, its address is forgotten.
 void release_shared_file(std::uint64_t address, std::uint64_t bytes) noexcept;
 
-// In a fork's child, whose parent may have been at it.
+// Another thread of the parent may have been recording one.
 void reset_shared_memory_after_fork(InHook) noexcept;
 
 }  // namespace oomrec::recorder

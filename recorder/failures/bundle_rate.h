@@ -6,12 +6,12 @@
 
 namespace oomrec::recorder {
 
-// When a bundle may be written: one at a time, the first three at once, then none before fifty
-// times the last one's writing time has passed (so that writing costs less than 2 %), and never
-// more than twenty a process, of which the last is kept for its end. Times in ns, of any clock.
+// The first three at once. Later ones only after fifty times the last one's writing time, so that
+// writing costs less than 2 %. At most twenty a process; the last is reserved for requests that are
+// a last chance, such as the end of the process. Times in ns, of any clock.
 //
-// Only the thread that writes a bundle says that it ended; others may ask at that moment, and are
-// answered as before it or as after it.
+// Only the thread that writes a bundle calls ended(). Others may ask at that moment, and get the
+// answer of before or of after.
 class BundleRate {
  public:
   static constexpr std::uint32_t kAtOnce = 3;
@@ -34,7 +34,7 @@ class BundleRate {
   }
   std::uint64_t ended_ns() const noexcept { return ended_ns_.load(std::memory_order_relaxed); }
 
-  void forget() noexcept {
+  void reset() noexcept {
     written_.store(0, std::memory_order_relaxed);
     ended_ns_.store(0, std::memory_order_relaxed);
     due_ns_.store(0, std::memory_order_relaxed);

@@ -1,6 +1,6 @@
 // The bundles that the program asks for, and where its bundles are.
 //
-// Whoever asks waits: until the bundle is in its place, within the bundle's time bound.
+// All of these wait until the bundle is complete, within the bundle's time bound.
 #pragma once
 
 #include <cstddef>
@@ -13,13 +13,12 @@
 
 namespace oomrec::recorder {
 
-// oomrec_dump(): a bundle now, with what the program says of it (nullptr: nothing).
+// oomrec_dump(): a bundle now, with the program's texts if it has any.
 WrittenBundle dump(InHook, std::string_view reason,
                    const bundle::ExceptionTexts* texts = nullptr) noexcept;
 
-// The absolute path of the newest bundle, of the one that tells of this thread's latest failure, of
-// bundle `number`: bytes in `path`, which is as long as a path may be; 0: there is none. Waits
-// until it is in its place, within the bundle's time bound.
+// The absolute path of the newest bundle, of this thread's latest failure's, of bundle `number`:
+// how many bytes of `path` it takes; 0: there is none.
 std::size_t last_bundle(InHook, std::span<char> path) noexcept;
 std::size_t failure_bundle(InHook, std::span<char> path) noexcept;
 std::size_t bundle_path(InHook, std::uint64_t number, std::span<char> path) noexcept;

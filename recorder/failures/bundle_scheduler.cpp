@@ -22,13 +22,13 @@ namespace {
 struct Bundles {
   std::atomic<bool> writing{false};
   BundleRate rate;
-  std::atomic<bool> open_outcome{false};   // the last bundle's: what becomes of the process
-  std::atomic<bool> recovered{false};      // from what that bundle tells: it only has to be written
-  std::atomic<std::uint32_t> reported{0};  // the entry that was reported, but is in no bundle
+  std::atomic<bool> open_outcome{false};   // the last bundle does not have it yet
+  std::atomic<bool> recovered{false};      // from its failure: only to be written there
+  std::atomic<std::uint32_t> reported{0};  // entry on stderr, but in no bundle
 };
 constinit Bundles g_bundles;
 
-// Until end_writing() no other thread writes a bundle. False: one still does at the deadline.
+// Keeps other threads from writing until end_writing(). False: one still writes at the deadline.
 bool begin_writing(std::uint64_t deadline_ns) noexcept {
   while (g_bundles.writing.exchange(true, std::memory_order_acquire)) {
     if (system::is_sandboxed() || system::monotonic_ns() >= deadline_ns) return false;
@@ -39,27 +39,27 @@ bool begin_writing(std::uint64_t deadline_ns) noexcept {
 }
 void end_writing() noexcept { g_bundles.writing.store(false, std::memory_order_release); }
 
-// What takes too long for a failure that only counts.
+// Evidence that takes too long for a failure without a bundle.
 void complete_evidence(Failure& failure) noexcept {
   if (failure.device.device == 0 || failure.device.torch_reserved_bytes == 0) return;
   failure.device.torch_largest_free_bytes =
       largest_torch_piece(g_session.view(), failure.device.device);
 }
 
-// By whoever has begun. The number is taken back where nothing comes of it.
+// After begin_writing(). Takes the number back where no bundle comes of it.
 WrittenBundle write(InHook hook, bundle::Cause& cause, bool reported) noexcept {
   auto& header = g_session.header();
   WrittenBundle written;
-  written.bundle = header.bundles_written.fetch_add(1, std::memory_order_relaxed) + 1;
-  written.texts = true;
+  written.number = header.bundles_written.fetch_add(1, std::memory_order_relaxed) + 1;
+  written.has_texts = true;
   Failure* const failure = cause.failure != 0 ? &g_session.failures.at(cause.failure) : nullptr;
   if (failure != nullptr) {
     complete_evidence(*failure);
-    failure->bundle.store(static_cast<std::uint32_t>(written.bundle), std::memory_order_relaxed);
+    failure->bundle.store(static_cast<std::uint32_t>(written.number), std::memory_order_relaxed);
   }
   const bundle::Result result =
       bundle::write_from_process(hook, cause, destination(), {g_state.options.quiet, reported},
-                                 bound_seconds(), &written.texts);
+                                 bound_seconds(), &written.has_texts);
   if (result == bundle::Result::written) {
     g_bundles.recovered.store(false, std::memory_order_relaxed);
     g_bundles.open_outcome.store(cause.outcome == OutcomeKind::running, std::memory_order_relaxed);
@@ -106,20 +106,20 @@ WrittenBundle write_bundle(InHook hook, bundle::Cause cause,
   const std::uint64_t began = system::monotonic_ns();
   ThreadState* const thread = current_thread(hook);
   if (thread != nullptr)
-    thread->sums.settle(hook, g_state.holders);  // so that no holder of this thread is overlooked
+    thread->sums.settle(hook, g_state.holders);  // the bundle shows this thread's holders, too
   WrittenBundle written;
   if (request.last_chance ? g_bundles.rate.due_as_last_chance() : g_bundles.rate.due(began)) {
     if (cause.failure != 0) {
       cause.label = label_of(g_session.failures.at(cause.failure).node);
     } else if (thread != nullptr && cause.trigger != Trigger::request) {
-      // There the words, which stand in the same place, are part of the verdict.
+      // A requested bundle has the reason there, as part of its verdict.
       cause.label = label_of(thread->root(hook));
     }
     written = write(hook, cause, request.reported);
     g_bundles.rate.ended(began, system::monotonic_ns());
   }
   end_writing();
-  if (written.bundle != 0) notify_waiters(hook);
+  if (written.number != 0) notify_waiters(hook);
   return written;
 }
 
@@ -189,7 +189,7 @@ void complete_outcome(InHook hook, OutcomeKind outcome, std::int32_t value) noex
 
 void reset_bundle_scheduler_after_fork(InHook) noexcept {
   end_writing();
-  g_bundles.rate.forget();
+  g_bundles.rate.reset();
   g_bundles.open_outcome.store(false, std::memory_order_relaxed);
   g_bundles.recovered.store(false, std::memory_order_relaxed);
   g_bundles.reported.store(0, std::memory_order_relaxed);

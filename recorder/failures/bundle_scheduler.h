@@ -1,5 +1,5 @@
-// The bundles of this process: when one may be written, one at a time, and what became of the
-// process after the last.
+// Schedules the bundles of this process: one at a time, as often as bundle_rate.h allows. After the
+// last one it enters there what became of the process.
 #pragma once
 
 #include <cstdint>
@@ -12,68 +12,64 @@ namespace oomrec::recorder {
 
 // A bundle that was written, or completed.
 struct WrittenBundle {
-  std::uint64_t bundle = 0;  // its number in the process; 0: there is none
-  bool texts = false;        // all of the texts are in it
+  std::uint64_t number = 0;  // in the process, from 1; 0: there is none
+  bool has_texts = false;    // all of the texts are in it
 };
 
-bool bundle_is_due(std::uint64_t now_ns) noexcept;
-
 struct BundleRequest {
-  bool last_chance = false;  // whoever asks has no later chance: what the rate keeps for it, too
-  bool reported = false;     // an earlier try has reported it
-  std::uint64_t deadline_ns = 0;  // until which another thread's bundle, under way, is waited for
+  bool last_chance = false;       // there is no later one: may use what the rate reserves
+  bool reported = false;          // an earlier try has printed its report
+  std::uint64_t deadline_ns = 0;  // until when to wait for another thread's bundle
 };
 inline constexpr BundleRequest kWhenDue{};
 
-// How long a bundle may take.
+bool bundle_is_due(std::uint64_t now_ns) noexcept;
+
+// How long a bundle may take, and when one that begins now has to be done.
 unsigned bound_seconds() noexcept;
-// For whoever waits for a bundle: the time that it may take, from now on.
 std::uint64_t writing_deadline_ns() noexcept;
 
 // Waits until no bundle is being written. False: at the deadline one still is.
 bool wait_for_writer(std::uint64_t deadline_ns) noexcept;
 
-// Writes the bundle of cause.failure (0: of none), under the label that its stack or this thread is
-// under, unless it was asked for. Its number; 0: not written, for it was not due, or another is
-// being written.
+// Writes the bundle of cause.failure (0: of none), with the label of its stack or of this thread.
+// Number 0: it was not due, another one is being written, or it failed.
 WrittenBundle write_bundle(InHook, bundle::Cause, const BundleRequest&) noexcept;
 
-// For whoever asks for a bundle, and waits for it.
+// A bundle that the program asks and waits for.
 WrittenBundle write_requested(InHook, const bundle::Cause&) noexcept;
 
-// The cause of the failure in entry `entry`.
+// Of the failure in entry `entry`.
 bundle::Cause cause_of(std::uint32_t entry, const FailedRequest&) noexcept;
 
-// Number of the bundle that tells the failure; 0: there is none.
+// Number of the bundle that reports the failure; 0: none does.
 std::uint32_t bundle_of(const FailedRequest&) noexcept;
 
-// The failure could not be told; but it was reported.
+// The failure has no bundle, but its report was printed.
 bool is_reported(const FailedRequest&) noexcept;
 
-// The last bundle tells it.
 bool is_in_last_bundle(const FailedRequest&) noexcept;
 
-// A repeat of what the last bundle tells, but the program had lived on in between.
+// A repeat of what the last bundle reports, after the program had lived on.
 bool is_stale(const FailedRequest&) noexcept;
 
-// What became of the process after its last bundle, written there once. On the tick, when it has
-// lived on for ten seconds; returns at once.
+// On the tick: once the process has lived on for ten seconds, enters that in the last bundle. Does
+// not wait.
 void note_recovery(InHook, std::uint64_t now_ns) noexcept;
-// When it ends with `status`: it died of its last failure, or got over it. Returns within the
-// bundle's time bound.
+// The process ends with `status`: of its last failure, or having recovered from it. Returns within
+// the bundle's time bound.
 void complete_outcome_at_end(InHook, int status) noexcept;
-// The same in other words: by a signal.
+// The same for an outcome that is known.
 void complete_outcome(InHook, OutcomeKind, std::int32_t value) noexcept;
 
-// The last bundle's failure did no harm. Where that cannot be written at once, because the bundle
-// itself is still on its way, it is on the tick or at the end.
+// The last bundle's failure did no harm. Entered at once, or on the tick while the bundle itself is
+// still being written.
 void recover(InHook) noexcept;
 
-// The last bundle tells of this failure, and of the crash in the session's header that followed
-// when this returns true.
+// Adds the crash in the session's header, which follows from this failure, to the last bundle.
+// False: that bundle is not the failure's.
 bool complete_by_crash(InHook, const FailedRequest&, const BundleRequest&) noexcept;
 
-// After a fork.
 void reset_bundle_scheduler_after_fork(InHook) noexcept;
 
 }  // namespace oomrec::recorder

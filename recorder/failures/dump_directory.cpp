@@ -21,7 +21,7 @@ namespace {
 
 constexpr std::size_t kPathBytes = 4096;
 
-// A bundle may be written while the program changes its mind: a path stays where it is until
+// A bundle may be written while the program names another directory: a path stays valid until
 // kPaths - 1 others have been named.
 constexpr std::uint32_t kPaths = 8;
 
@@ -31,32 +31,31 @@ struct Path {
   pid_t pid;
 };
 
-struct Dumps {
+struct Directories {
   char pattern[kPathBytes];  // as the process was started: absolute; % words stand
   char expanded[kPathBytes];
   system::SpinLock lock;
   Path paths[kPaths];
-  std::uint32_t next;                  // to be replaced
-  std::atomic<std::uint32_t> current;  // 1 + its number; 0: as the process was started
+  std::uint32_t next;                  // the next slot to be replaced
+  std::atomic<std::uint32_t> current;  // 1 + its slot; 0: as the process was started
   std::atomic<std::uint64_t> max_dumps, max_total_bytes;
   StringId as_started;
 };
-constinit Dumps g_directories{};
+constinit Directories g_directories{};
 
-std::uint32_t place_of(std::string_view directory) noexcept {
-  for (std::uint32_t place = 0; place < kPaths; ++place) {
-    if (directory == g_directories.paths[place].text) return place;
+std::uint32_t slot_of(std::string_view directory) noexcept {
+  for (std::uint32_t slot = 0; slot < kPaths; ++slot) {
+    if (directory == g_directories.paths[slot].text) return slot;
   }
-  // Not the present one: a bundle may be about to be written there.
-  std::uint32_t place = g_directories.next;
-  if (place + 1 == g_directories.current.load(std::memory_order_relaxed))
-    place = (place + 1) % kPaths;
-  g_directories.next = (place + 1) % kPaths;
-  Path& path = g_directories.paths[place];
+  // Spare the current one: a bundle may be about to be written there.
+  std::uint32_t slot = g_directories.next;
+  if (slot + 1 == g_directories.current.load(std::memory_order_relaxed)) slot = (slot + 1) % kPaths;
+  g_directories.next = (slot + 1) % kPaths;
+  Path& path = g_directories.paths[slot];
   std::memcpy(path.text, directory.data(), directory.size());
   path.text[directory.size()] = '\0';
   path.pid = 0;
-  return place;
+  return slot;
 }
 
 void expand_dump_directory() noexcept {
@@ -74,7 +73,7 @@ void expand_dump_directory() noexcept {
   }
 }
 
-// The path's string in the session there is now; 0: there is none yet.
+// The path as a string of the current session; 0: there is none yet.
 StringId string_of(InHook hook, Path& path) noexcept {
   if (path.pid != g_state.pid) {
     path.string = g_session.add_string(hook, path.text);
@@ -112,15 +111,15 @@ bool set_dump_directory(InHook hook, std::string_view directory, std::uint64_t m
   if (directory.empty()) {
     g_directories.current.store(0, std::memory_order_release);
   } else {
-    const std::uint32_t place = place_of(directory);
-    string = string_of(hook, g_directories.paths[place]);
+    const std::uint32_t slot = slot_of(directory);
+    string = string_of(hook, g_directories.paths[slot]);
     g_directories.max_dumps.store(max_dumps, std::memory_order_relaxed);
-    // More MiB than can be counted in bytes are as good as no bound.
+    // A bound that overflows in bytes is as good as none.
     const bool bound = max_total_mb <= ~std::uint64_t{0} >> 20;
     g_directories.max_total_bytes.store(bound ? max_total_mb << 20 : 0, std::memory_order_relaxed);
-    g_directories.current.store(place + 1, std::memory_order_release);
+    g_directories.current.store(slot + 1, std::memory_order_release);
   }
-  // Who completes the record of a dead process looks there.
+  // Recovery writes a dead process' bundle there.
   if (phase() == Phase::active && string != 0) g_session.header().dump_directory = string;
   return true;
 }

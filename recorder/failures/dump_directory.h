@@ -1,5 +1,5 @@
-// Where this process' bundles go and how many stay: as it was started, or as the program has said
-// since (oomrec_set_dumps).
+// Where this process writes its bundles, and how many it keeps: as it was started, or as the
+// program has said since (oomrec_set_dumps).
 #pragma once
 
 #include <cstdint>
@@ -11,23 +11,23 @@
 
 namespace oomrec::recorder {
 
-// From start(): the directory that the process was started with, made absolute.
+// From start(): the directory that the process was started with.
 void start_dump_directory(const char* directory) noexcept;
-// That directory: absolute, % words expanded once there is a session.
+// That directory: absolute, and with % words expanded once there is a session.
 const char* dump_directory() noexcept;
 
-// What counts now. The path stands for as long as a bundle is written.
+// The one in force. Its path stays valid while a bundle is written.
 bundle::Destination destination() noexcept;
 
-// Bundles go to `directory`, an absolute path taken as it is, from now on, here and in children;
-// empty: as the process was started. Of bounds 0 is none. False: not absolute, too long.
+// Sets the directory of this process and its children: an absolute path, without % words; empty: as
+// the process was started. A bound of 0 is none. False: not absolute, or too long.
 bool set_dump_directory(InHook, std::string_view directory, std::uint64_t max_dumps,
                         std::uint64_t max_total_mb) noexcept;
 
-// In the child of a fork: another thread of the parent may have been in set_dump_directory().
-void reset_dump_directory_after_fork(InHook) noexcept;
-
-// Enters what counts into a session that has just begun: the string for its header.
+// For the header of a session that has just begun: the one in force, as its string.
 session::StringId describe_dump_directory(InHook) noexcept;
+
+// Another thread of the parent may have been in set_dump_directory().
+void reset_dump_directory_after_fork(InHook) noexcept;
 
 }  // namespace oomrec::recorder

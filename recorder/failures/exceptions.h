@@ -1,4 +1,5 @@
-// What the program says of its exceptions.
+// The program's own words on its exceptions (oomrec_exception): they go into the bundle of the
+// failure that the exception came of.
 #pragma once
 
 #include <cstdint>
@@ -9,13 +10,15 @@
 
 namespace oomrec::recorder {
 
-// oomrec_exception(): completes the bundle of this thread's latest failure, if that is later than
-// the failure number `since`; with `any_thread` of the newest one of all, if this thread has none;
-// else a bundle with the trigger `exception`.
-WrittenBundle report_exception(InHook, const bundle::ExceptionTexts&, std::uint32_t since,
-                               bool any_thread) noexcept;
+// Whose failure the exception may have come of. Pools raise again what a thread of theirs met.
+enum class FailureOf : std::uint8_t { this_thread, any_thread };
 
-// After a fork.
+// Completes the bundle of this thread's latest failure, if that is later than failure number
+// `since`; else, with any_thread, of the newest one of all. Where there is none it writes a bundle
+// with the trigger `exception`.
+WrittenBundle report_exception(InHook, const bundle::ExceptionTexts&, std::uint32_t since,
+                               FailureOf) noexcept;
+
 void reset_exceptions_after_fork(InHook) noexcept;
 
 }  // namespace oomrec::recorder

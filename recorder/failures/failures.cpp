@@ -27,14 +27,14 @@ bool is_provisional(const FailedRequest& failed) noexcept {
   return is_device_space(space) && space != Space::torch && is_of_torch(failed.node);
 }
 
-// PyTorch will say, or has not said yet, what became of it. `device` 0: not known which.
+// PyTorch has not said yet what became of it. `device` 0: any.
 bool is_pending(const FailedRequest& failed, std::uint32_t device) noexcept {
   const std::uint32_t refused_on = failed.request.device;
   return failed.time_ns != 0 && failed.provisional && !failed.settled &&
          (device == 0 || refused_on == 0 || refused_on == device);
 }
 
-// A bundle of its own.
+// Writes a bundle for the crash alone.
 bool write_crash(InHook hook, FailedRequest failed, const BundleRequest& request) noexcept {
   failed.entry = entry_of_last(hook, failed);
   session::Crash& crash = g_session.header().crash;
@@ -44,7 +44,7 @@ bool write_crash(InHook hook, FailedRequest failed, const BundleRequest& request
   cause.failure = failed.entry;
   cause.outcome = OutcomeKind::signal;
   cause.outcome_value = static_cast<std::int32_t>(crash.signal.load(std::memory_order_relaxed));
-  return write_bundle(hook, cause, request).bundle != 0;
+  return write_bundle(hook, cause, request).number != 0;
 }
 
 }  // namespace
@@ -55,7 +55,7 @@ void on_failure(InHook hook, const Request& request, int error, FailedBy by) noe
   if (phase() == Phase::waiting && begin_waiting_session(hook)) thread = current_thread(hook);
   if (phase() != Phase::active) return;
 
-  // What was live is asked at once: others may free it all while this thread waits for its turn.
+  // Live bytes are read first: other threads may free all of it while this one waits for a lock.
   FailedRequest failed{.request = request,
                        .error = error,
                        .by = by,
@@ -73,7 +73,7 @@ void on_failure(InHook hook, const Request& request, int error, FailedBy by) noe
       static_cast<std::uint32_t>(1 + (request.probe ? header.probes_total : header.failures_total)
                                          .fetch_add(1, std::memory_order_relaxed));
 
-  // Evidence as fresh as its bundle will be.
+  // A bundle reports evidence of its own moment.
   const bool is_due = !request.probe && bundle_is_due(failed.time_ns);
   const auto [entry, first] =
       record_failure(hook, failed, is_due ? EvidenceFrom::now : EvidenceFrom::cache);
@@ -102,8 +102,8 @@ void on_failure(InHook hook, const Request& request, int error, FailedBy by) noe
 bool warn(InHook hook, Trigger trigger) noexcept {
   bundle::Cause cause;
   cause.trigger = trigger;
-  const bool written = write_bundle(hook, cause, kWhenDue).bundle != 0;
-  // The next allocation may be the last: a helper that is still at work would be killed with us.
+  const bool written = write_bundle(hook, cause, kWhenDue).number != 0;
+  // Wait for the helper: the next allocation may be the last, and it would be killed with us.
   bundle::finish(hook, static_cast<unsigned>(g_state.options.bundle_seconds));
   return written;
 }
@@ -112,7 +112,7 @@ void report_last_failure(InHook hook, int status) noexcept {
   FailedRequest last = last_failure();
   if (last.time_ns == 0) return;
   const bool reported = bundle_of(last) != 0;
-  // A repeat of what a bundle tells is told there, unless the program now dies of it.
+  // A bundle counts the repeats of its failure, unless the program now dies of one.
   const bool harmless = status == 0 || last.settled;
   if (reported && (harmless || !(last.recovered_before || is_stale(last)))) return;
   const BundleRequest request{.last_chance = true, .reported = is_reported(last)};

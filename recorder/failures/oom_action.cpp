@@ -16,7 +16,7 @@ namespace {
 
 constinit std::atomic<bool> g_done{false};
 
-// As the kernel would end it: no handler of the program runs under the failing thread's locks.
+// As the kernel would: the program's own handler must not run under the failing thread's locks.
 [[noreturn]] void die_of_abort() noexcept {
   const system::KernelAction by_default;
   system::call(SYS_rt_sigaction, SIGABRT, &by_default, nullptr, system::kSignalMaskBytes);

@@ -13,7 +13,7 @@
 #include "common/system/syscalls.h"
 #include "recorder/failures/crash.h"
 
-// Where the kernel returns to from a handler; in the words by which debuggers know a signal frame.
+// The kernel returns here from a handler. Debuggers recognize a signal frame by these instructions.
 asm(R"(
         .pushsection .text
         .p2align 4
@@ -36,11 +36,11 @@ constexpr std::size_t kStackBytes = 32 * 1024;
 constexpr std::size_t kGuardBytes = 4096;  // the lowest page stays without access
 
 struct Stacks {
-  std::byte* bytes;                  // kStacks of them; null: there was no room
-  std::atomic<int> owners[kStacks];  // thread ids; 0: nobody's yet
+  std::byte* bytes;                  // of all kStacks; null: there was no memory
+  std::atomic<int> owners[kStacks];  // thread ids; 0: free
 };
 constinit Stacks g_stacks{};
-constinit KernelAction g_before[std::size(kSignals)]{};
+constinit KernelAction g_previous[std::size(kSignals)]{};
 
 void on_signal(int signal, siginfo_t* info, void* context) noexcept;
 
@@ -50,9 +50,9 @@ long exchange(int signal, const KernelAction* action, KernelAction* before) noex
 
 const void* own_handler() noexcept { return reinterpret_cast<const void*>(&on_signal); }
 
-KernelAction* before_of(int signal) noexcept {
+KernelAction* previous_action(int signal) noexcept {
   for (std::size_t i = 0; i < std::size(kSignals); ++i)
-    if (kSignals[i] == signal) return &g_before[i];
+    if (kSignals[i] == signal) return &g_previous[i];
   return nullptr;
 }
 
@@ -65,17 +65,17 @@ std::atomic<int>* owner_of(const void* stack) noexcept {
   return is_ours ? &g_stacks.owners[offset / kStackBytes] : nullptr;
 }
 
-bool has_ended(int thread) noexcept {
+bool has_exited(int thread) noexcept {
   return system::call(SYS_tgkill, system::process_id(), thread, 0) == -ESRCH;
 }
 
-// A stack for the thread: its own of before, or one whose thread has ended. kStacks: none is left.
+// A stack for the thread: the one it has, or one whose thread has exited. kStacks: none is left.
 std::size_t claim_stack(int thread) noexcept {
   for (std::size_t i = 0; i < kStacks; ++i)
     if (g_stacks.owners[i].load(std::memory_order_relaxed) == thread) return i;
   for (std::size_t i = 0; i < kStacks; ++i) {
     int owner = g_stacks.owners[i].load(std::memory_order_relaxed);
-    if ((owner == 0 || has_ended(owner)) &&
+    if ((owner == 0 || has_exited(owner)) &&
         g_stacks.owners[i].compare_exchange_strong(owner, thread, std::memory_order_relaxed))
       return i;
   }
@@ -98,18 +98,19 @@ void install_signal_stack() noexcept {
 
 // --- The handler --------------------------------------------------------------------------------
 
-// A fault: its instruction will fault again. All else was sent, and comes but once.
-bool comes_again(int signal, const siginfo_t& info) noexcept {
+// A fault: the instruction will raise it again. Any other signal was sent, and comes only once.
+bool recurs(int signal, const siginfo_t& info) noexcept {
   return info.si_code > 0 && signal != SIGABRT &&
          !(signal == SIGBUS && info.si_code == BUS_MCEERR_AO);
 }
 
-// With every signal blocked: what is sent here arrives when the handler has returned.
-void hand_on(int signal, siginfo_t& info, ucontext_t& interrupted) noexcept {
-  // Where that is refused the fault finds its signal blocked, and the kernel ends the process, too.
-  if (exchange(signal, before_of(signal), nullptr) != 0)
+// Every signal is blocked: what is sent here arrives after the handler has returned.
+void forward_signal(int signal, siginfo_t& info, ucontext_t& interrupted) noexcept {
+  // If the action cannot be restored, block the signal: a fault then ends the process just the
+  // same.
+  if (exchange(signal, previous_action(signal), nullptr) != 0)
     interrupted.uc_sigmask.__val[0] |= 1UL << (signal - 1);
-  if (!comes_again(signal, info)) {
+  if (!recurs(signal, info)) {
     system::call(SYS_rt_tgsigqueueinfo, system::process_id(), system::thread_id(), signal, &info);
   }
 }
@@ -119,15 +120,16 @@ void on_signal(int signal, siginfo_t* info, void* context) noexcept {
   {
     const KeepErrno keep;
     const HookScope scope;
-    // A crash of our own would only repeat itself.
+    // A crash of the recorder's own would only recur.
     if (!scope.interrupted_recorder()) on_crash(scope.in_hook(), signal, *info, interrupted);
   }
-  hand_on(signal, *info, interrupted);
+  forward_signal(signal, *info, interrupted);
 }
 
 }  // namespace
 
-// Not in a variable: what scans those of every library must find nothing there that it cannot read.
+// Mapped, not a variable: garbage collectors scan every library's variables, and may not read
+// PROT_NONE.
 void prepare_handlers() noexcept {
   const long mapped = system::call(SYS_mmap, nullptr, kStacks * kStackBytes, PROT_NONE,
                                    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -144,9 +146,9 @@ void install_handlers(InHook) noexcept {
   for (const int signal : kSignals) {
     KernelAction found{};
     if (exchange(signal, nullptr, &found) != 0 || found.handler != nullptr) continue;  // SIG_DFL
-    *before_of(signal) = found;
+    *previous_action(signal) = found;
     exchange(signal, &ours, &found);
-    // Another thread of the program was faster.
+    // Another thread of the program was faster: its handler wins.
     if (found.handler != nullptr && found.handler != ours.handler)
       exchange(signal, &found, nullptr);
   }
@@ -156,19 +158,19 @@ void remove_handlers(InHook) noexcept {
   for (const int signal : kSignals) {
     KernelAction found{};
     if (exchange(signal, nullptr, &found) == 0 && found.handler == own_handler())
-      exchange(signal, before_of(signal), nullptr);
+      exchange(signal, previous_action(signal), nullptr);
   }
 }
 
 const KernelAction* hidden_action(int signal, const void* handler) noexcept {
-  return handler == own_handler() ? before_of(signal) : nullptr;
+  return handler == own_handler() ? previous_action(signal) : nullptr;
 }
 
 bool is_handler_stack(const void* low) noexcept { return owner_of(low) != nullptr; }
 
 void reset_handlers_after_fork(InHook) noexcept {
   for (auto& owner : g_stacks.owners) owner.store(0, std::memory_order_relaxed);
-  stack_t stack{};  // the forking thread has brought its own along
+  stack_t stack{};  // the forking thread keeps its stack
   if (system::call(SYS_sigaltstack, nullptr, &stack) != 0) return;
   if (std::atomic<int>* const owner = owner_of(stack.ss_sp); owner != nullptr)
     owner->store(system::thread_id(), std::memory_order_relaxed);

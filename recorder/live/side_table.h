@@ -41,7 +41,7 @@ class SideTable {
     return page != 0 ? word_in(page, address) : new_page(hook, address);
   }
   // The same; nullptr also where no block of that span was ever here.
-  std::atomic<std::uint64_t>* known_word(std::uint64_t address) noexcept {
+  std::atomic<std::uint64_t>* find_word(std::uint64_t address) noexcept {
     const std::uint32_t page = index_.find(hash_of(address), any);
     return page != 0 ? word_in(page, address) : nullptr;
   }

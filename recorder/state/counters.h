@@ -1,10 +1,11 @@
-// Exact counters, in usable bytes at both ends, and how they reach the totals.
+// Exact counters, and how they reach the totals. A block counts its usable bytes at both of its
+// ends.
 //
-// A thread counts in its own lane, unlocked. Each 64 KiB or so it publishes its share to the
-// space's total: what limits are checked against, and where the peak is seen. A new peak a
-// hundredth above the last step raises the step's number; holders save themselves (holder_table.h).
-// So a holder must be changed *before* the counters, else the peak's picture lacks the block that
-// made it.
+// A thread counts in its own lane, unlocked. About every 64 KiB it publishes its share in the
+// space's total, which limits are checked against and peaks are taken from. A new peak that is a
+// hundredth above the last step raises the step's number; holders then save their figures
+// (holder_table.h). So change a holder *before* the counters, else the picture of the peak lacks
+// the block that made it.
 #pragma once
 
 #include <bit>
@@ -19,7 +20,7 @@ namespace oomrec::recorder {
 
 // A change of one space's counters. Constants that are zero cost nothing: count() is inlined.
 struct Delta {
-  std::uint64_t allocated_bytes = 0;  // asked for
+  std::uint64_t allocated_bytes = 0;  // as requested
   std::uint64_t allocated_count = 0;
   std::uint64_t freed_count = 0;
   std::uint64_t usable_allocated_bytes = 0;
@@ -40,17 +41,17 @@ inline void add_delta(session::SpaceCounters& counters, const Delta& delta, Add 
   if (delta.usable_freed_bytes != 0) add(counters.usable_freed_bytes, delta.usable_freed_bytes);
 }
 
-// Adds the thread's share to the totals; the clock and perhaps the tick go with it.
+// Adds the thread's share to the totals. Reads the clock, and so may run the tick.
 void publish(InHook, ThreadState&, Space) noexcept;
 
 // `live` more bytes are in a space's total: raises peak and step.
 void raise_peak(session::SpaceTotals&, std::int64_t live) noexcept;
 
-// Counts where no lane is at hand: slower, shared. By value: a reference would keep the Delta of
-// the fast way in memory.
+// Counts without a lane: slower, shared. By value, as a reference would keep the fast path's Delta
+// in memory.
 void count_unlaned(Space, Delta) noexcept;
 
-// What was counted without a lane becomes this lane's.
+// Adds what was counted without a lane to this one.
 void fold_unlaned(InHook, ThreadState&) noexcept;
 
 inline void count_quietly(ThreadState& thread, Space space, const Delta& delta) noexcept {
@@ -60,7 +61,7 @@ inline void count_quietly(ThreadState& thread, Space space, const Delta& delta) 
   add_own(thread.unpublished[at], delta.live_bytes());
 }
 
-// Once its share is large enough.
+// If its share is large enough.
 inline void maybe_publish(InHook hook, ThreadState& thread, Space space) noexcept {
   const std::int64_t share =
       thread.unpublished[static_cast<std::size_t>(space)].load(std::memory_order_relaxed);
@@ -77,7 +78,7 @@ inline void count(InHook hook, ThreadState* thread, Space space, const Delta& de
   maybe_publish(hook, *thread, space);
 }
 
-// Tallies by size and by API: of the events that are recorded, weighted.
+// Tallies by size and by API, of recorded events, by their weight.
 inline void tally(ThreadState& thread, Api api, std::uint64_t bytes, std::uint32_t weight,
                   bool sized) noexcept {
   const std::uint64_t count = weight, sum = bytes * weight;

@@ -1,8 +1,7 @@
-// A lane's state passes from a thread that has ended to the next one.
+// Tells ThreadSanitizer that a lane's state passes from a thread that has exited to the next one.
 //
-// What the first has written the second sees: the kernel told it that the first had ended.
-// ThreadSanitizer does not know what the kernel orders, and is told here; in other builds these do
-// nothing.
+// The kernel orders the two: the second thread takes the lane because it has learnt from the kernel
+// that the first has exited. ThreadSanitizer does not know that. In other builds these do nothing.
 #pragma once
 
 #ifdef __SANITIZE_THREAD__
@@ -12,9 +11,9 @@
 namespace oomrec::recorder {
 
 #ifdef __SANITIZE_THREAD__
-// The calling thread is done with it, for the last time perhaps.
+// The calling thread has written to it, perhaps for the last time.
 inline void leave(void* state) noexcept { __tsan_release(state); }
-// The thread that had it has ended.
+// Its thread has exited.
 inline void take_over(void* state) noexcept { __tsan_acquire(state); }
 #else
 inline void leave(void*) noexcept {}

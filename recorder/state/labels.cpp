@@ -19,20 +19,19 @@ using session::StringId;
 
 namespace {
 
-constexpr std::uint32_t kPlaces = 2 * kMaxLabels;  // a power of two
+constexpr std::uint32_t kSlots = 2 * kMaxLabels;  // a power of two
 
 // Texts by their hash: {half of the hash, StringId} in a word; 0: free. Read without the lock.
 struct Labels {
   system::SpinLock lock;
   std::uint32_t count = 0;
   StringId other = 0;
-  std::atomic<std::uint64_t> places[kPlaces] = {};
+  std::atomic<std::uint64_t> slots[kSlots] = {};
   std::atomic<StringId> of_main{0};  // the main thread's innermost; 0: none
 };
 constinit Labels g_labels;
 
-// Of a fork's child, which has no session yet: of its first thread, which alone reads and writes
-// them.
+// Labels of a fork's child that has no session yet. Only its first thread reads and writes them.
 struct Waiting {
   std::uint32_t depth = 0;
   std::uint32_t bytes[kMaxContexts] = {};
@@ -50,8 +49,8 @@ bool waits_here() noexcept {
   return phase() == Phase::waiting && system::thread_id() == g_state.pid;
 }
 
-// The root of this thread's stacks while it has labels; else 0. Outlives a fork, which wipes
-// ThreadState.
+// The root of this thread's stacks while it has labels, else 0. Outside of ThreadState, which a
+// fork wipes.
 [[gnu::tls_model("initial-exec")]] constinit thread_local std::uint32_t t_labelled_root = 0;
 
 std::string_view cut(std::string_view text) noexcept {
@@ -76,10 +75,10 @@ std::uint64_t hash_of(std::string_view text) noexcept {
   return hash;
 }
 
-// The text's id, or 0 and the place where it belongs.
-StringId find(std::string_view text, std::uint64_t hash, std::uint64_t& place) noexcept {
-  for (place = hash % kPlaces;; place = (place + 1) % kPlaces) {
-    const std::uint64_t word = g_labels.places[place].load(std::memory_order_acquire);
+// The text's id; else 0, and the slot for it.
+StringId find(std::string_view text, std::uint64_t hash, std::uint64_t& slot) noexcept {
+  for (slot = hash % kSlots;; slot = (slot + 1) % kSlots) {
+    const std::uint64_t word = g_labels.slots[slot].load(std::memory_order_acquire);
     if (word == 0) return 0;
     const auto id = static_cast<StringId>(word);
     if (word >> 32 == hash >> 32 && g_session.view().string(id) == text) return id;
@@ -89,8 +88,8 @@ StringId find(std::string_view text, std::uint64_t hash, std::uint64_t& place) n
 StringId add(InHook hook, std::string_view text, std::uint64_t hash) noexcept {
   const system::SpinGuard guard(g_labels.lock);
   if (!guard) return 0;
-  std::uint64_t place = 0;
-  if (const StringId known = find(text, hash, place)) return known;
+  std::uint64_t slot = 0;
+  if (const StringId found = find(text, hash, slot)) return found;
   if (g_labels.count == kMaxLabels) {
     if (g_labels.other == 0) g_labels.other = g_session.add_string(hook, "other");
     return g_labels.other;
@@ -98,18 +97,18 @@ StringId add(InHook hook, std::string_view text, std::uint64_t hash) noexcept {
   const StringId id = g_session.add_string(hook, text);
   if (id == 0) return 0;
   ++g_labels.count;
-  g_labels.places[place].store((hash >> 32 << 32) | id, std::memory_order_release);
+  g_labels.slots[slot].store((hash >> 32 << 32) | id, std::memory_order_release);
   return id;
 }
 
 StringId id_of(InHook hook, std::string_view text) noexcept {
   const std::uint64_t hash = hash_of(text);
-  std::uint64_t place = 0;
-  const StringId known = find(text, hash, place);
-  return known != 0 ? known : add(hook, text, hash);
+  std::uint64_t slot = 0;
+  const StringId found = find(text, hash, slot);
+  return found != 0 ? found : add(hook, text, hash);
 }
 
-std::uint32_t below(InHook hook, std::uint32_t parent, StringId label) noexcept {
+std::uint32_t label_node(InHook hook, std::uint32_t parent, StringId label) noexcept {
   if (label == 0) return parent;
   const std::uint32_t node =
       stack::intern(hook, parent, session::special_frame(SpecialFrame::context, label));
@@ -122,31 +121,32 @@ StringId innermost(const ThreadState& thread) noexcept {
   return session::special_of(frame) == SpecialFrame::context ? session::argument_of(frame) : 0;
 }
 
-// Whose label is the common one: this thread's when it has just pushed; when it has popped its own,
-// what is left of it, and then the main thread's.
-void publish_common_label(const ThreadState& thread, bool pushed) noexcept {
+// After a push the common label is this thread's. After it has popped its own it is what is left on
+// this thread, else the main thread's.
+enum class Change : std::uint8_t { push, pop };
+void publish_common_label(const ThreadState& thread, Change change) noexcept {
   const auto tid =
       static_cast<std::uint32_t>(thread.lane->owner_tid.load(std::memory_order_relaxed));
   const auto main = static_cast<std::uint32_t>(g_state.pid);
   const StringId label = innermost(thread);
   if (tid == main) g_labels.of_main.store(label, std::memory_order_relaxed);
   std::uint64_t before = g_common_label.load(std::memory_order_relaxed);
-  if (!pushed && before >> 32 != tid) return;
+  if (change == Change::pop && before >> 32 != tid) return;
   std::uint64_t now = std::uint64_t{tid} << 32 | label;
   if (label == 0) {
     const StringId of_main = g_labels.of_main.load(std::memory_order_relaxed);
     now = of_main == 0 ? 0 : std::uint64_t{main} << 32 | of_main;
   }
-  if (pushed) return g_common_label.store(now, std::memory_order_relaxed);
+  if (change == Change::push) return g_common_label.store(now, std::memory_order_relaxed);
   g_common_label.compare_exchange_strong(before, now, std::memory_order_relaxed);
 }
 
 void push(InHook hook, ThreadState& thread, std::string_view text) noexcept {
   const std::uint32_t parent = thread.labelled_root();
   if (++thread.context_depth > kMaxContexts) return;
-  thread.roots[thread.context_depth] = below(hook, parent, id_of(hook, text));
+  thread.roots[thread.context_depth] = label_node(hook, parent, id_of(hook, text));
   t_labelled_root = thread.roots[thread.context_depth];
-  publish_common_label(thread, true);
+  publish_common_label(thread, Change::push);
 }
 
 }  // namespace
@@ -168,12 +168,13 @@ void pop_context(InHook hook) noexcept {
   }
   if (thread->context_depth == 0 || --thread->context_depth >= kMaxContexts) return;
   t_labelled_root = thread->context_depth == 0 ? 0 : thread->labelled_root();
-  publish_common_label(*thread, false);
+  publish_common_label(*thread, Change::pop);
 }
 
 void adopt_common_label(InHook hook, ThreadState& thread) noexcept {
   thread.common_label = g_common_label.load(std::memory_order_relaxed);
-  thread.common_root = below(hook, thread.roots[0], static_cast<StringId>(thread.common_label));
+  thread.common_root =
+      label_node(hook, thread.roots[0], static_cast<StringId>(thread.common_label));
 }
 
 std::string_view label_of(std::uint32_t node) noexcept {
@@ -198,7 +199,7 @@ void save_labels(InHook) noexcept {
   g_labels.other = 0;
   if (g_labels.count == 0) return;
   g_labels.count = 0;
-  for (auto& place : g_labels.places) place.store(0, std::memory_order_relaxed);
+  for (auto& slot : g_labels.slots) slot.store(0, std::memory_order_relaxed);
 }
 
 void restore_labels(InHook hook, ThreadState& thread) noexcept {

@@ -18,7 +18,7 @@ using session::g_session;
 
 namespace {
 
-constexpr std::uint64_t kSliceMs = 100;  // where no hook can wake, or may
+constexpr std::uint64_t kSliceMs = 100;  // where no hook may wake a waiter
 
 constinit std::atomic<std::uint32_t> g_waiters{0};
 
@@ -37,7 +37,7 @@ std::uint32_t wait_for_notification(std::uint32_t seen, std::uint32_t timeout_ms
     const std::uint64_t now = system::monotonic_ns();
     return now < deadline ? deadline - now : 0;
   };
-  // There is no word yet: a fork's child gets one later, and so does a program that calls
+  // There is no session yet: a fork's child gets one later, and so does a program that calls
   // oomrec_start().
   while (g_state.phase.load(std::memory_order_acquire) != Phase::active) {
     const std::uint64_t pause = std::min(left(), kSliceMs * 1'000'000);
@@ -52,7 +52,7 @@ std::uint32_t wait_for_notification(std::uint32_t seen, std::uint32_t timeout_ms
     if (system::is_sandboxed()) pause = std::min(pause, kSliceMs * 1'000'000);
     const timespec time{static_cast<time_t>(pause / 1'000'000'000),
                         static_cast<long>(pause % 1'000'000'000)};
-    // The program's own call: made where a filter forbids ours, too.
+    // The program asked for this call, so it is made in a sandbox, too.
     if (system::call_anyway(SYS_futex, &word, FUTEX_WAIT, seen, &time) == -EINTR) break;
     pause = left();
   }

@@ -1,7 +1,7 @@
-// Wakes those who wait (oomrec_wait) for something to happen: a word of the session that grows, and
-// is a futex. Waking costs a system call only where somebody waits.
+// Wakes those who wait for something to happen (oomrec_wait), by a futex in the session whose value
+// grows. Costs a system call only where somebody waits.
 //
-// It grows with a failure, a bundle, and when memory passes a percentage that was asked for
+// It grows with a failure, a bundle, and when memory crosses a percentage that somebody asked for
 // (limits/thresholds.h).
 #pragma once
 
@@ -13,11 +13,11 @@ namespace oomrec::recorder {
 
 void notify_waiters(InHook) noexcept;
 
-// The word, at once where it is not `seen`; else when it has grown, after `timeout_ms`, or when a
-// signal came. The one call here that sleeps: no hook makes it.
+// The value: at once if it is not `seen`, else when it has grown, after `timeout_ms`, or when a
+// signal came. Sleeps, so no hook may call it.
 std::uint32_t wait_for_notification(std::uint32_t seen, std::uint32_t timeout_ms) noexcept;
 
-// After a fork: nobody waits in the child.
+// Nobody waits in the child.
 void reset_waiters_after_fork(InHook) noexcept;
 
 }  // namespace oomrec::recorder

@@ -1,13 +1,12 @@
-// Which small blocks are recorded, and how many they stand for.
+// Decides which small blocks are recorded, and how many each stands for.
 //
 // Sample points lie on the stream of allocated bytes as a Poisson process with a mean distance of
 // `interval` bytes; a block with a point in it is taken. A block counts as one byte longer than it
-// is, so that empty ones are seen too. Its chance is p = 1 − exp(−(bytes + 1)/interval), and it
-// counts 1/p times: as an integer, floor(1/p + u) with u uniform in [0,
-// 1), which is unbiased. The process has no memory, so the next distance is drawn afresh from the
-// block's end, and a thread's first distance is drawn too: a full one would never sample threads
-// that allocate little. Own logarithm and exponential: libm may not be there, and must not set
-// errno.
+// is, so that empty ones are sampled, too. Its chance is p = 1 − exp(−(bytes + 1)/interval), and it
+// counts 1/p times: as an integer, floor(1/p + u) with u uniform in [0, 1), which is unbiased. A
+// Poisson process has no memory, so the next distance is drawn afresh from the block's end. A
+// thread's first distance is drawn, too: a full interval would never sample threads that allocate
+// little. Logarithm and exponential are our own: libm may not be loaded, and must not set errno.
 #pragma once
 
 #include <algorithm>

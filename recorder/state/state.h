@@ -1,5 +1,5 @@
-// What the parts of the recorder share: one struct, constinit and trivially destructible, because
-// hooks run before constructors and after destructors. No other file of recorder/ has a global.
+// The state that all parts of the recorder share: constinit and trivially destructible, because
+// hooks run before constructors and after destructors.
 #pragma once
 
 #include <atomic>
@@ -19,7 +19,7 @@ namespace oomrec::recorder {
 
 enum class Phase : std::uint8_t {
   off,      // before start(), or abandoned
-  waiting,  // a fork's child that is not worth a session yet: events are only counted
+  waiting,  // a fork's child, not worth a session yet: events are only counted
   active,
 };
 
@@ -27,7 +27,7 @@ inline constexpr std::uint64_t kLargeBytes = 64 * 1024;        // recorded exact
 inline constexpr std::uint64_t kPublishBytes = 64 * 1024;      // a thread's share of the totals
 inline constexpr std::uint64_t kWaitingBytes = 1024 * 1024;    // allocated before a child's session
 inline constexpr std::uint64_t kTickNs = 100'000'000;          // at most ten a second
-inline constexpr std::uint64_t kRecoveredNs = 10'000'000'000;  // lived on: the failure did no harm
+inline constexpr std::uint64_t kRecoveredNs = 10'000'000'000;  // who lives on so long has recovered
 
 struct State {
   std::atomic<Phase> phase{Phase::off};
@@ -37,13 +37,13 @@ struct State {
   std::atomic<std::uint64_t> interval_bytes{512 * 1024};
   std::atomic<std::uint64_t> large_bytes{kLargeBytes};
 
-  // Number of this process image's session, in a page that a fork wipes: 0 there means "you are a
-  // child that nobody told". Threads compare it with the one they were given their lane under.
+  // Number of this process image's session, in a page that a fork wipes: a thread that reads 0 is
+  // in a child that was forked unseen. Threads compare it with the generation of their lane.
   std::atomic<std::uint32_t> no_generation{0};
   std::atomic<std::uint32_t>* generation = &no_generation;
   std::uint32_t last_generation = 0;
 
-  // Events of threads that have no lane (yet), by space; folded into a lane when one is at hand.
+  // Events of threads without a lane, by space. The next thread with one adds them to its own.
   session::SpaceCounters unlaned[session::kLaneSpaces] = {};
   std::atomic<std::uint64_t> unlaned_events{0};
   std::atomic<std::uint64_t> waiting_bytes{0};
@@ -56,15 +56,14 @@ struct State {
   live::RangeTable ranges{holders};
   live::DeviceBlocks device_blocks;
 
-  // In sampled mode, where most blocks are not recorded. False: this one is not, nor was it the
-  // parent's.
+  // Sampled mode records few blocks. False: not this one, and it is not the parent's.
   bool may_be_recorded(std::uint64_t address) const noexcept {
     return blocks.may_hold(address) || inherited_holder != 0 || small_blocks.used();
   }
 
   limit::SoftLimit limit;
-  std::atomic<bool> has_limit_or_rules{false};  // there is a limit, or a rule of --fail
-  bool heap_rules = false;                      // of --fail: no event of the heap may pass quickly
+  std::atomic<bool> has_limit_or_rules{false};  // a soft limit, or rules of --fail
+  bool heap_rules = false;  // of --fail: no event of the heap may take the fast path
 
   Options options;
   std::uint64_t budget_bytes = 0;

@@ -59,7 +59,7 @@ std::uint32_t group_of(InHook hook, std::int32_t tid, const char* name) noexcept
   return group_node(hook, found.empty() ? "thread" : found);
 }
 
-// The state that goes with a lane: made at the lane's first owner, kept for the next.
+// The state of a lane: mapped for its first owner, reused by the next.
 ThreadState* state_of(InHook hook, std::uint32_t lane) noexcept {
   if (lane == 0 || lane >= kMaxLanes) return nullptr;
   ThreadState* state = g_threads.by_lane[lane].load(std::memory_order_acquire);
@@ -70,7 +70,7 @@ ThreadState* state_of(InHook hook, std::uint32_t lane) noexcept {
   }
   state = static_cast<ThreadState*>(system::map_private(sizeof(ThreadState)));
   if (state == nullptr) return nullptr;
-  // A fork's child that nobody told finds no state that is quick (quick.h).
+  // A child forked unseen finds an empty state, which is not quick.
   system::call(SYS_madvise, state, sizeof(ThreadState), MADV_WIPEONFORK);
   state->lane = &g_session.lanes.at(lane);
   state->ring.use(*state->lane, g_session.ring(lane));
@@ -85,7 +85,7 @@ ThreadState* register_thread(InHook hook) noexcept {
   if (g_state.generation->load(std::memory_order_relaxed) == 0) g_callbacks.fork_child(hook);
   if (phase() != Phase::active) return nullptr;
 
-  // Whatever comes of it, it is tried once.
+  // Tried once, whatever comes of it.
   t_thread = nullptr;
   t_generation = g_state.generation->load(std::memory_order_relaxed);
 

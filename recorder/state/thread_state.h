@@ -1,12 +1,12 @@
-// What a thread keeps: its lane, its buffers for stacks, its way to the next sample.
+// The state of a thread: its lane, its caches for stacks, its distance to the next sample.
 //
-// One for each lane, in private mapped memory; a thread gets one at its first event and finds it by
-// a thread-local pointer. The lane of a dead thread is taken over by the next one, counters and
-// all. A pointer from before a fork is recognized by its generation, or leads to a state that the
-// kernel has wiped.
+// One for each lane, in private mapped memory. A thread gets one at its first event, and finds it
+// by a thread-local pointer. When it exits, the next thread takes its lane over, counters and all.
+// A pointer from before a fork has another generation, or leads to a state that the kernel has
+// wiped.
 //
-// Group of a thread: "main" for the process' first thread; else its name without digits, as it was
-// at its first event (ThreadPoolExecutor-0_3 → ThreadPoolExecutor-_).
+// A thread's group: "main" for the process' first thread, else its name without digits, as it was
+// at the thread's first event (ThreadPoolExecutor-0_3 → ThreadPoolExecutor-_).
 #pragma once
 
 #include <cstdint>
@@ -25,41 +25,41 @@ namespace oomrec::recorder {
 struct ThreadState {
   session::Lane* lane;
   session::RingWriter ring;
-  bool quick;  // the way of quick.h is open
+  bool quick;  // its events may take the fast path (quick.h)
   Sampler sampler;
   std::atomic<std::int64_t> unpublished[session::kLaneSpaces];  // atomic: signal handlers add too
   std::uint32_t thread;                                         // entry in `threads`
   std::uint32_t time_ms;
   std::uint32_t events_to_clock;
   std::uint32_t context_depth;
-  // The old block is let go and the new one not yet there: no moment for a tick, which would see
-  // neither. Of a program that makes one buffer larger and larger it would be every tick.
+  // Between the free and the allocation of a realloc: a tick now would see neither block. In a
+  // program that keeps growing one buffer that would be every tick.
   bool reallocating;
   // Outermost nodes of this thread's stacks: [0] is its group, the others its labels below it.
   std::uint32_t roots[1 + kMaxContexts];
-  std::uint32_t common_root;      // the group with the common label, as it was when it was:
+  std::uint32_t common_root;      // the group below the common label, made when that was:
   std::uint64_t common_label;     // g_common_label
-  std::uint32_t sums_settled_ms;  // when the holders were told last
+  std::uint32_t sums_settled_ms;  // when its sums were last added to the holders
   live::HolderSums sums;
-  // Address of its latest block that was recorded exactly. PyTorch's lie inside others.
+  // Addresses of its latest blocks, recorded exactly. PyTorch's lie inside other blocks.
   std::uint64_t last_block, last_torch_block;
-  FailedRequest failed;  // its last that was no probe
+  FailedRequest failed;  // its latest failure that was no probe
   stack::ThreadStacks stacks;
 
   std::uint64_t& last_block_of(Space space) noexcept {
     return space == Space::torch ? last_torch_block : last_block;
   }
   std::uint32_t birth_s() const noexcept { return time_ms / 1000; }  // of a block, now
-  // The stack `node` has been given memory.
+  // A request of the stack `node` was served.
   void note_served(std::uint32_t node) noexcept {
     if (node == failed.node) [[unlikely]]
       failed.served = true;
   }
-  // Of its own labels, or its group.
+  // The node of its innermost label, or of its group.
   std::uint32_t labelled_root() const noexcept {
     return roots[context_depth < kMaxContexts ? context_depth : kMaxContexts];
   }
-  // Where its stacks begin.
+  // The outermost node of its stacks.
   std::uint32_t root(InHook hook) noexcept {
     if (context_depth != 0) return labelled_root();
     if (g_common_label.load(std::memory_order_relaxed) != common_label) [[unlikely]]
@@ -72,26 +72,25 @@ struct ThreadState {
 [[gnu::tls_model("initial-exec")]] inline constinit thread_local ThreadState* t_thread = nullptr;
 [[gnu::tls_model("initial-exec")]] inline constinit thread_local std::uint32_t t_generation = 0;
 
-// The slow way: first event of a thread, or the first after a fork.
+// The slow path: the first event of a thread, or its first after a fork.
 ThreadState* register_thread(InHook) noexcept;
 
-// nullptr: no lane is to be had, or a child still waits for its session; count, no more.
+// nullptr: no lane is free, or a fork's child waits for its session. Then only count.
 inline ThreadState* current_thread(InHook hook) noexcept {
   if (t_generation == g_state.generation->load(std::memory_order_relaxed)) [[likely]]
     return t_thread;
   return register_thread(hook);
 }
 
-// The same; where a child still waits for its session and this event of `bytes` makes it worth one,
-// it begins.
+// The same. Begins the session of a fork's child that has now allocated enough to be worth one.
 ThreadState* thread_for(InHook, std::uint64_t bytes) noexcept;
 
-// For a signal handler inside the recorder: no look-up, no system call.
+// For a signal handler inside the recorder: never registers the thread, makes no system call.
 inline ThreadState* registered_thread() noexcept {
   return t_generation == g_state.generation->load(std::memory_order_relaxed) ? t_thread : nullptr;
 }
 
-// Whether most events of a thread need no more than quick.h does.
+// Whether threads may take the fast path (quick.h).
 bool is_quick() noexcept;
 
 // Writes one event to the thread's ring.
@@ -104,10 +103,9 @@ inline void append_event(ThreadState& thread, EventKind kind, Api api, std::uint
 void append_device_event(ThreadState&, EventKind, Api, Space, std::uint32_t device,
                          std::uint64_t key, std::uint64_t bytes, std::uint32_t node) noexcept;
 
-// The node of a group of threads, interned once. 0: no room.
+// The node of a group of threads, interned once; 0: no room.
 std::uint32_t group_node(InHook, std::string_view name) noexcept;
 
-// After a fork: what is remembered belongs to the parent.
 void reset_threads_after_fork(InHook) noexcept;
 
 }  // namespace oomrec::recorder

@@ -48,14 +48,15 @@ void set_watermark(InHook hook) noexcept {
   g_watermark.is_set.store(true, kRelaxed);
 }
 
-std::uint64_t watermark(InHook hook, bool own_thread) noexcept {
+std::uint64_t watermark(InHook hook, WatermarkOf of) noexcept {
   const ThreadState* thread = current_thread(hook);
   if (thread == nullptr || !g_watermark.is_set.load(kRelaxed)) return 0;
   raise_watermark(*thread);
-  if (own_thread && g_watermark.thread.load(kRelaxed) != thread) return 0;
+  if (of == WatermarkOf::thread && g_watermark.thread.load(kRelaxed) != thread) return 0;
   const std::int64_t above =
-      own_thread ? g_watermark.own_top.load(kRelaxed) - g_watermark.own_base.load(kRelaxed)
-                 : g_watermark.top.load(kRelaxed) - g_watermark.base.load(kRelaxed);
+      of == WatermarkOf::thread
+          ? g_watermark.own_top.load(kRelaxed) - g_watermark.own_base.load(kRelaxed)
+          : g_watermark.top.load(kRelaxed) - g_watermark.base.load(kRelaxed);
   return static_cast<std::uint64_t>(std::max<std::int64_t>(above, 0));
 }
 

@@ -1,8 +1,10 @@
-// A high-water mark that the program sets: most that was held since, above what was held then.
+// A high-water mark that the program sets: the most memory in use since, above what was in use
+// then.
 //
-// Of the process, heap and mappings as the soft limit counts; of the thread that set it, what it
-// allocated less what it freed itself. Both are looked at where a thread publishes its share, so
-// each thread may have held up to kPublishBytes more for a moment. There is one mark at a time.
+// For the process that is heap and mappings, as the soft limit counts them; for the thread that set
+// it, what it allocated less what it freed itself. Both are sampled where a thread publishes its
+// share, so each thread may have had up to kPublishBytes more for a moment. There is one mark at a
+// time.
 #pragma once
 
 #include <atomic>
@@ -15,7 +17,7 @@
 namespace oomrec::recorder {
 
 struct Watermark {
-  // A thread that is about to raise the top has not seen what the next mark begins with.
+  // Taken to set it: a thread must not raise the new top by what it saw before.
   system::SpinLock lock;
   std::atomic<bool> is_set{false};
   std::atomic<std::int64_t> base{0}, top{0};
@@ -26,12 +28,12 @@ inline constinit Watermark g_watermark;
 
 void set_watermark(InHook) noexcept;
 
-// Bytes; 0 where none was set, or the calling thread is not the one that set it.
-std::uint64_t watermark(InHook, bool own_thread) noexcept;
+enum class WatermarkOf : std::uint8_t { process, thread };
+// In bytes; 0 where none was set, or another thread set the thread's.
+std::uint64_t watermark(InHook, WatermarkOf) noexcept;
 
 void raise_watermark(const ThreadState&) noexcept;
 
-// After a fork.
 void reset_watermark_after_fork(InHook) noexcept;
 
 // After a thread has published its share.

@@ -158,7 +158,7 @@ TEST_CASE("what became of the process is written into the last bundle once") {
 
 TEST_CASE("dump writes on request") {
   Fixture f;
-  CHECK(recorder::dump(kHook, "just so").bundle != 0);
+  CHECK(recorder::dump(kHook, "just so").number != 0);
   CHECK(g_bundles.last.trigger == Trigger::request);
   CHECK(g_bundles.last.reason == "just so");
   CHECK(g_bundles.last.failure == 0);
@@ -169,10 +169,11 @@ TEST_CASE("a bundle of no refusal carries the label of its thread, unless it was
   recorder::push_context(kHook, "epoch 3");
   CHECK(recorder::warn(kHook, Trigger::near_limit));
   CHECK(g_bundles.last.label == "epoch 3");
-  CHECK(recorder::report_exception(kHook, {}, recorder::last_failure_number(kHook), false).bundle !=
-        0);
+  CHECK(recorder::report_exception(kHook, {}, recorder::last_failure_number(kHook),
+                                   recorder::FailureOf::this_thread)
+            .number != 0);
   CHECK(g_bundles.last.label == "epoch 3");
-  CHECK(recorder::dump(kHook, "").bundle != 0);
+  CHECK(recorder::dump(kHook, "").number != 0);
   CHECK(g_bundles.last.label.empty());
   recorder::pop_context(kHook);
 }
@@ -184,7 +185,7 @@ TEST_CASE("threads that ask for a bundle at once get one each, and its number") 
   std::uint64_t numbers[kThreads] = {};
   std::vector<std::thread> threads;
   for (std::uint64_t& number : numbers)
-    threads.emplace_back([&number] { number = recorder::dump(kHook, "at once").bundle; });
+    threads.emplace_back([&number] { number = recorder::dump(kHook, "at once").number; });
   for (std::thread& thread : threads) thread.join();
   std::sort(std::begin(numbers), std::end(numbers));
   CHECK(numbers[0] != 0);

@@ -92,7 +92,9 @@ TEST_CASE("an exception that another thread met is of what was not served") {
   Fixture f;
   const auto tell_elsewhere = [] {
     const bundle::ExceptionTexts texts;
-    std::thread{[&] { recorder::report_exception(kHook, texts, 0, true); }}.join();
+    std::thread{[&] {
+      recorder::report_exception(kHook, texts, 0, recorder::FailureOf::any_thread);
+    }}.join();
   };
   SUBCASE("served") {
     f.serve(Api::cuMemAlloc, 200);

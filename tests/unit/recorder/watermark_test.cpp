@@ -14,8 +14,8 @@ namespace {
 
 constexpr std::uint64_t kAt = 0x1000'0000;
 
-std::uint64_t of_process() { return recorder::watermark(kHook, false); }
-std::uint64_t of_thread() { return recorder::watermark(kHook, true); }
+std::uint64_t of_process() { return recorder::watermark(kHook, recorder::WatermarkOf::process); }
+std::uint64_t of_thread() { return recorder::watermark(kHook, recorder::WatermarkOf::thread); }
 
 }  // namespace
 
