@@ -56,8 +56,8 @@ struct Process {
 };
 constinit Process g_process{};
 
-// In one write, however long the parts are.
-void say(std::initializer_list<std::string_view> parts) noexcept {
+// In one write, so that lines of several processes do not mix.
+void write_stderr(std::initializer_list<std::string_view> parts) noexcept {
   if (g_state.options.quiet) return;
   constexpr std::size_t kMostParts = 8;
   iovec line[kMostParts];
@@ -71,8 +71,8 @@ void say(std::initializer_list<std::string_view> parts) noexcept {
   system::call(SYS_writev, 2, line, count);
 }
 
-// A page that the kernel wipes in a fork's child, however it was forked. Without it (Linux < 4.14)
-// a raw clone goes unnoticed; fork itself has a hook.
+// The kernel wipes this page in a fork's child, however it was forked. Without it (Linux < 4.14) a
+// raw clone goes unnoticed; fork itself has a hook.
 void map_generation() noexcept {
   void* const page = system::map_private(live::kPageBytes);
   if (page == nullptr) return;
@@ -80,7 +80,7 @@ void map_generation() noexcept {
   g_state.generation = static_cast<std::atomic<std::uint32_t>*>(page);
 }
 
-// A difference of two counters that other threads are changing.
+// Other threads change the counters while they are subtracted.
 std::uint64_t at_least_zero(std::uint64_t difference) noexcept {
   return static_cast<std::int64_t>(difference) < 0 ? 0 : difference;
 }
@@ -92,8 +92,8 @@ std::uint32_t inherited_node(InHook hook) noexcept {
   return node == 0 ? group : node;
 }
 
-// What is left of the parent's heap as the session begins, with the little that the child has
-// allocated since, as one holder; its mappings likewise. The counters have them already.
+// Adds one holder for what is left of the parent's heap, with the little that the child has
+// allocated since; its mappings likewise. The counters have them already.
 void add_inherited_holder(InHook hook) noexcept {
   const session::SpaceCounters& heap = g_state.unlaned[static_cast<std::size_t>(Space::heap)];
   const std::uint32_t node = inherited_node(hook);
@@ -111,7 +111,7 @@ void add_inherited_holder(InHook hook) noexcept {
       static_cast<std::uint64_t>(maps.reserved_bytes), std::memory_order_relaxed);
 }
 
-// The session of this process image; afterwards events are recorded.
+// Opens the session of this process image. Afterwards events are recorded.
 bool open_session(InHook hook, bool child) noexcept {
   const Options& options = g_state.options;
   const bool want_exact = options.mode == Mode::exact;
@@ -149,18 +149,20 @@ bool open_session(InHook hook, bool child) noexcept {
   return true;
 }
 
-// The user named a directory for recordings, and may look for them there. Forked children say
-// nothing: it is the same again.
+// The user named a directory for recordings, and may look for them there. Forked children do not
+// repeat this.
 void report_session_directory() noexcept {
   const std::string_view named{g_process.session_directory};
-  if (g_session.made_directory()) say({"made ", named, " for recordings"});
+  if (g_session.made_directory()) write_stderr({"made ", named, " for recordings"});
   const int error = g_session.directory_error();
   if (error == 0) return;
   const std::string_view path{g_session.path()};
   const std::string_view why = bundle::error_words(error);
   if (path.empty())
-    return say({named, ": ", why, "; the recording is private memory, and is lost in a kill"});
-  say({named, ": ", why, "; the recording is in ", path.substr(0, path.rfind('/')), " instead"});
+    return write_stderr(
+        {named, ": ", why, "; the recording is private memory, and is lost in a kill"});
+  write_stderr(
+      {named, ": ", why, "; the recording is in ", path.substr(0, path.rfind('/')), " instead"});
 }
 
 bool begin_session(InHook hook) noexcept {
@@ -169,7 +171,7 @@ bool begin_session(InHook hook) noexcept {
   }
   if (open_session(hook, true)) return true;
   g_state.phase.store(Phase::off, std::memory_order_relaxed);
-  say({"recorder off in a child process: ", g_session.off_reason()});
+  write_stderr({"recorder off in a child process: ", g_session.off_reason()});
   return false;
 }
 
@@ -194,13 +196,13 @@ bool start(const Options& options) noexcept {
   map_generation();
   stack::start();
   if (!open_session(hook, false)) {
-    say({"recorder off: ", g_session.off_reason()});
+    write_stderr({"recorder off: ", g_session.off_reason()});
     return false;
   }
   report_session_directory();
   prepare_handlers();
-  if (!bundle::prepare(environ)) say({"no bundles: no memory for their writer"});
-  if (!limit_address_space()) say({"RLIMIT_AS could not be set"});
+  if (!bundle::prepare(environ)) write_stderr({"no bundles: no memory for their writer"});
+  if (!limit_address_space()) write_stderr({"RLIMIT_AS could not be set"});
   return true;
 }
 
@@ -214,7 +216,7 @@ void on_fork_child(InHook hook) noexcept {
   const bool had_session = phase() == Phase::active;
   g_state.phase.store(Phase::off, std::memory_order_relaxed);
   if (system::is_sandboxed() || !g_state.options.children)
-    return;  // the parent's session is not touched again
+    return;  // leave the parent's session alone
   g_state.pid = system::process_id();
   reset_crash_after_fork(hook);
   reset_handlers_after_fork(hook);
@@ -224,7 +226,7 @@ void on_fork_child(InHook hook) noexcept {
   if (had_session) {
     save_labels(hook);
     const session::View parent = g_session.view();
-    // Mappings are known exactly, the ranges; a GPU's memory stays the parent's.
+    // The ranges know the inherited mappings exactly; a GPU's memory stays the parent's.
     const session::View::Totals totals = parent.totals(Space::heap);
     const std::uint64_t bytes = at_least_zero(static_cast<std::uint64_t>(totals.live_bytes));
     const std::uint64_t count = at_least_zero(static_cast<std::uint64_t>(totals.live_count));
@@ -274,8 +276,8 @@ void note_heap(InHook hook, std::string_view note) noexcept {
   if (phase() == Phase::active) g_session.header().heap_note = g_session.add_string(hook, note);
 }
 
-// What needs system calls comes first: a bundle that is being written, and this thread's lane, the
-// bounds of its stack, and the names of the modules on it.
+// Does first what needs system calls: finishes a bundle that is being written, and captures a
+// stack, which gets this thread a lane, the bounds of its stack and the names of the modules on it.
 void on_sandbox(InHook hook) noexcept {
   if (phase() == Phase::active) {
     bundle::finish(hook, static_cast<unsigned>(g_state.options.bundle_seconds));

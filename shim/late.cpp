@@ -54,7 +54,7 @@ const link_map* map_of(const void* address) noexcept {
 }
 
 void on_end(int status, void*) {
-  as_recorder([&](InHook hook) { recorder::on_exit(hook, status, recorder::ExitKind::exit); });
+  as_recorder([&](InHook hook) { recorder::on_exit(hook, status); });
 }
 
 void in_fork_child() {

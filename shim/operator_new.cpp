@@ -159,7 +159,7 @@ void* library_operator(const void* caller, const char* symbol) noexcept {
   Dl_info info;
   const char* const candidates[] = {::dladdr(caller, &info) != 0 ? info.dli_fname : nullptr,
                                     "libstdc++.so.6", "libc++.so.1"};
-  recorder::pause_injection(true);
+  const recorder::FaultPause pause;
   void* operator_new = nullptr;
   for (const char* const name : candidates) {
     void* const library = name != nullptr ? ::dlopen(name, RTLD_LAZY | RTLD_NOLOAD) : nullptr;
@@ -171,7 +171,6 @@ void* library_operator(const void* caller, const char* symbol) noexcept {
     break;
   }
   if (operator_new == nullptr) g_next.dlerror();
-  recorder::pause_injection(false);
   return operator_new;
 }
 

@@ -74,14 +74,14 @@ pid_t observe_fork(pid_t (*real)()) noexcept {
   return child;
 }
 
-void observe_exit(int status, recorder::ExitKind kind) noexcept {
+void observe_exit(int status) noexcept {
   const HookScope scope;
   const KeepErrno keep;
-  recorder::on_exit(scope.in_hook(), status, kind);
+  recorder::on_exit(scope.in_hook(), status);
 }
 
 // Registered before any handler of the program: the last to run, and it knows the status.
-void at_exit(int status, void*) { observe_exit(status, recorder::ExitKind::exit); }
+void at_exit(int status, void*) { observe_exit(status); }
 
 void observe_child(pid_t child, int status) noexcept {
   if (child <= 0 || !(WIFEXITED(status) || WIFSIGNALED(status))) return;
@@ -231,7 +231,7 @@ OOMREC_HOOK(int, prctl,
 extern "C" __attribute__((visibility("hidden"))) long oomrec_watched_syscall(long number, long a,
                                                                              long b, long c, long d,
                                                                              long e, long f) {
-  if (number == SYS_exit_group) observe_exit(static_cast<int>(a), recorder::ExitKind::immediate);
+  if (number == SYS_exit_group) observe_exit(static_cast<int>(a));
   const auto real = [&] { return g_next.syscall(number, a, b, c, d, e, f); };
   const bool asks_for_filter = number == SYS_seccomp && a <= 1;  // strict or filter, not a question
   return asks_for_filter || (number == SYS_prctl && a == PR_SET_SECCOMP)
@@ -240,17 +240,17 @@ extern "C" __attribute__((visibility("hidden"))) long oomrec_watched_syscall(lon
 }
 
 OOMREC_HOOK(void, _exit, (int status)) {
-  observe_exit(status, recorder::ExitKind::immediate);
+  observe_exit(status);
   g_next._exit(status);
   __builtin_unreachable();
 }
 OOMREC_HOOK(void, _Exit, (int status)) {
-  observe_exit(status, recorder::ExitKind::immediate);
+  observe_exit(status);
   g_next._Exit(status);
   __builtin_unreachable();
 }
 OOMREC_HOOK(void, quick_exit, (int status)) {
-  observe_exit(status, recorder::ExitKind::quick_exit);
+  observe_exit(status);
   g_next.quick_exit(status);
   __builtin_unreachable();
 }

@@ -8,21 +8,21 @@ namespace oomrec::recorder {
 
 Space space_of(Vendor, DeviceKind) noexcept;
 
-// A call that changes a GPU's memory: where it came from.
+// Where a call that changes a GPU's memory came from.
 struct DeviceCaller {
   ThreadState* thread = nullptr;
   std::uint32_t node = 0;
 };
-// Also begins what a fork's child still waits for.
+// Captures the stack.
 DeviceCaller device_caller(InHook) noexcept;
 
-// The device's figures, the thread's counters and a holder, by a block that comes, or goes.
+// Adds a block to the device's figures, the thread's counters and its holder; takes it off them.
 void count_in(InHook, ThreadState*, const live::DeviceBlock&) noexcept;
 void count_out(InHook, ThreadState*, const live::DeviceBlock&) noexcept;
 // Takes count_out() back.
 void count_back_in(InHook, ThreadState*, const live::DeviceBlock&) noexcept;
-// Calls of a driver are rare: afterwards the totals of its spaces are told at once. Never under the
-// lock of the blocks: it may tick, and a bundle take its time.
+// Publishes the totals of the driver's spaces: its calls are rare, so after each. Never under the
+// lock of the blocks, as it may run the tick, which may write a bundle.
 void publish_device(InHook, ThreadState*, Vendor) noexcept;
 
 inline bool has_memory(const live::DeviceBlock& block) noexcept {
@@ -32,7 +32,7 @@ inline bool has_memory(const live::DeviceBlock& block) noexcept {
 void tally_call(Api, std::uint64_t bytes) noexcept;
 void append_release_event(ThreadState*, Api, const live::DeviceBlock&) noexcept;
 
-// What a device's pools hold is `bytes` more.
+// A device's pools have reserved `bytes` more.
 void add_to_pools(std::uint32_t device, std::uint64_t bytes) noexcept;
 
 }  // namespace oomrec::recorder

@@ -16,7 +16,7 @@ using session::g_session;
 
 namespace {
 
-// The space's totals follow the sum over devices: by what one of them has changed.
+// Keeps the space's totals equal to the sum over devices: adds what one of them has changed.
 void follow(InHook hook, ThreadState& thread, std::uint64_t before, std::uint64_t now) noexcept {
   Delta delta;
   if (now > before) {
@@ -40,7 +40,7 @@ void on_framework_device(InHook hook, const FrameworkDevice& note) noexcept {
   ThreadState* const thread = current_thread(hook);
   if (entry == 0 || thread == nullptr) return;
   Device& device = g_session.devices.at(entry);
-  // What it has reserved is what the process holds there, as far as anyone knows.
+  // Nobody knows more of this process on the device than what the framework has reserved.
   device.block_bytes.store(static_cast<std::int64_t>(note.reserved_bytes),
                            std::memory_order_relaxed);
   raise_to(device.peak_bytes, note.reserved_bytes);

@@ -1,5 +1,5 @@
-// A recording without events: of a process whose calls pass no hook. What is known is what the
-// kernel says of it, and what it says itself.
+// What a framework reports of its GPUs, in a process whose calls pass no hook (dlopen mode): there
+// nobody else knows.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 
 namespace oomrec::recorder {
 
-// A GPU, as a framework sees it.
+// A GPU, as the framework sees it.
 struct FrameworkDevice {
   session::Vendor vendor;
   std::int32_t ordinal;

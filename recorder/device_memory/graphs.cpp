@@ -24,7 +24,7 @@ void insert(InHook hook, const DeviceBlock& block) noexcept {
   if (!g_state.device_blocks.insert(hook, block, replaced)) drop();
 }
 
-// A graph is gone, but its executable is not: what belongs to both is known by the executable.
+// A graph is gone, its executable is not: the nodes belong to the executable from now on.
 void change_owner(InHook hook, Vendor vendor, std::uint64_t from, std::uint64_t to) noexcept {
   g_state.device_blocks.for_each(hook, [&](DeviceBlock& block) noexcept {
     if (!is_node_of(block, vendor, from)) return Then::leave;
@@ -33,8 +33,7 @@ void change_owner(InHook hook, Vendor vendor, std::uint64_t from, std::uint64_t 
   });
 }
 
-// Nodes that will not be launched again. A block that is live stays until it is freed, and is
-// nobody's.
+// These nodes will not be launched again. A live block stays until it is freed, without an owner.
 void forget_nodes(InHook hook, Vendor vendor, std::uint64_t owner) noexcept {
   g_state.device_blocks.for_each(hook, [&](DeviceBlock& block) noexcept {
     if (!is_node_of(block, vendor, owner)) return Then::leave;
@@ -43,7 +42,7 @@ void forget_nodes(InHook hook, Vendor vendor, std::uint64_t owner) noexcept {
   });
 }
 
-// What a launch makes of a block: live, freed, or nothing.
+// Applies a launch to a block: makes it live, frees it, or leaves it alone.
 Then launch(DeviceBlock& block, Vendor vendor, std::uint64_t graph) noexcept {
   const bool node = block.name.what == DeviceKey::graph_block;
   if (block.name.vendor != vendor) return Then::leave;

@@ -1,4 +1,4 @@
-// Memory nodes of graphs: a block belongs to its graph, and is live from a launch on.
+// Memory nodes of graphs: a block belongs to its graph, and is live once the graph was launched.
 //
 // A graph that has some is neither cloned nor instantiated twice at a time (CUDA's rules), so a
 // block belongs to one graph, and a launch makes it live or ends it.

@@ -1,4 +1,4 @@
-// What keeps memory, and what takes it along: mappings of handles, contexts, a device's reset.
+// What keeps memory alive, and what ends it: mappings of handles, contexts, a device's reset.
 #pragma once
 
 #include <cstdint>
@@ -7,15 +7,15 @@
 
 namespace oomrec::recorder {
 
-// A handle's memory at an address: keeps the handle's memory until it is unmapped.
+// Maps a handle's memory, and keeps it alive until it is unmapped.
 void on_device_map(InHook, Api, Vendor, std::uint64_t address, std::uint64_t bytes,
                    std::uint64_t handle) noexcept;
-// All mappings from `address` on that lie in these `bytes`.
+// Unmaps all mappings that lie in the range.
 void on_device_unmap(InHook, Api, Vendor, std::uint64_t address, std::uint64_t bytes) noexcept;
 
-// All that ends with a context.
+// Ends all memory of a context.
 void on_context_end(InHook, Api, Vendor, std::uint64_t context) noexcept;
-// With a device's primary context, which has its pools, too. Either may be 0: not known.
+// The same for a device's primary context, which has its pools, too. Either may be 0: not known.
 void on_device_reset(InHook, Api, Vendor, std::uint64_t context, std::uint32_t device) noexcept;
 
 }  // namespace oomrec::recorder

@@ -16,13 +16,12 @@ using session::g_session;
 
 namespace {
 
-// What was still there under a name that the driver has given anew.
-void let_go(InHook hook, ThreadState* thread, const DeviceBlock& gone) noexcept {
+// The entry that still had a name which the driver has given out again.
+void count_replaced_out(InHook hook, ThreadState* thread, const DeviceBlock& gone) noexcept {
   if (gone.name.key != 0 && gone.is_live()) count_out(hook, thread, gone);
 }
 
-// The address may be one that a launched graph has allocated, and may allocate again unless it is
-// gone.
+// The block may be one of a launched graph, which allocates it again at its next launch.
 bool release_graph_block(InHook hook, const DeviceName& name, DeviceBlock& block) noexcept {
   if (name.what != DeviceKey::address) return false;
   bool was_live = false;
@@ -36,7 +35,7 @@ bool release_graph_block(InHook hook, const DeviceName& name, DeviceBlock& block
   return was_live;
 }
 
-// One reference less; the last one takes the entry away.
+// Drops a reference; the last one removes the entry.
 bool release_entry(InHook hook, const DeviceName& name, DeviceReleased& released) noexcept {
   return g_state.device_blocks.change(hook, name, [&](DeviceBlock& entry) noexcept {
     released.block = entry;
@@ -45,7 +44,7 @@ bool release_entry(InHook hook, const DeviceName& name, DeviceReleased& released
   });
 }
 
-// HIP frees device and host memory by the same function, whatever the name.
+// HIP frees device and host memory by the same function.
 DeviceName other_name_of(const DeviceName& name) noexcept {
   if (name.vendor != Vendor::hip) return {};
   if (name.what == DeviceKey::address) return {name.vendor, DeviceKey::host, name.key};
@@ -89,7 +88,7 @@ bool is_within_device_limit(InHook, const Request& request, DeviceKind kind) noe
   const Device& device = g_session.devices.at(request.device);
   if (device.limit_bytes == 0) return true;
   std::uint64_t more = request.bytes;
-  if (kind == DeviceKind::pooled) {  // what its pools hold and do not use is counted already
+  if (kind == DeviceKind::pooled) {  // what its pools have reserved is counted already
     const std::int64_t used = device.pool_used_bytes;
     const std::uint64_t reserved = device.pool_reserved_bytes;
     const std::uint64_t room = used >= 0 && reserved > static_cast<std::uint64_t>(used)
@@ -117,7 +116,7 @@ void on_device_allocate(InHook hook, const DeviceMemory& memory) noexcept {
     block.holder = g_state.holders.find_or_add(hook, from.node, space, memory.api, 0);
   DeviceBlock replaced;
   if (!g_state.device_blocks.insert(hook, block, replaced)) return drop();
-  let_go(hook, from.thread, replaced);
+  count_replaced_out(hook, from.thread, replaced);
   tally_call(memory.api, memory.bytes);
   if (from.thread != nullptr) {
     append_device_event(*from.thread, EventKind::allocate, memory.api, space, block.device,

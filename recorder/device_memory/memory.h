@@ -1,10 +1,10 @@
-// Memory of GPUs: who was given what, and what is given back. The shim's wrappers of drivers call
-// these.
+// Events of GPU memory: allocations, frees, references. The shim's wrappers of drivers call these.
 //
-// The promises of recorder.h hold. Every event is recorded; totals, holders and figures of devices
-// are exact. Memory is physical memory once: a block, an array, a handle, what pools hold. Address
-// space, mappings of a handle and another's memory are in a space of their own (`cuda_va`), host
-// memory in another (`cuda_host`).
+// The promises of recorder.h hold. Every event is recorded, so totals, holders and figures of
+// devices are exact. Physical memory counts once: as a block, an array, a handle, or what pools
+// hold. Address space, mappings of a handle and imported memory have a space of their own
+// (`cuda_va`), host memory another
+// (`cuda_host`).
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@
 
 namespace oomrec::recorder {
 
-// What a call gave the program.
+// Memory that a call gave the program.
 struct DeviceMemory {
   Api api;
   DeviceName name;
@@ -26,30 +26,31 @@ struct DeviceMemory {
   std::uint64_t owner = 0;    // session/devices.h
 };
 
-// Whether there are limits of devices, or rules of --fail: else nothing needs to be asked first.
+// Whether there are limits of devices, or rules of --fail. Without them no request needs to be
+// checked.
 bool has_device_limit_or_rules() noexcept;
 
-// False: the request would pass the device's limit, or a rule of --fail speaks of it: then
-// request.rule says which. Called before the real function. `kind`: of what it would give.
+// False: the request must fail, because it would exceed the device's limit, or by a rule of --fail,
+// which request.rule names. Called before the real function. `kind`: of the memory requested.
 bool admits_on_device(InHook, Request&, DeviceKind) noexcept;
-// The former alone: asked again when what the device's pools hold has been looked at.
+// The limit alone: checked again after the device's pools have been polled.
 bool is_within_device_limit(InHook, const Request&, DeviceKind) noexcept;
 
 void on_device_allocate(InHook, const DeviceMemory&) noexcept;
 
-// Called *before* the real release; the result restores what a failed one did not release. Of a
-// handle, one reference less. Frees count against the device that allocated.
+// Called *before* the real free; the result restores the block when that fails. A handle loses one
+// reference. A free counts for the device that allocated.
 struct DeviceReleased {
-  live::DeviceBlock block;  // name.key 0: nothing was known by that name
-  bool gone = false;        // and not only a reference less
+  live::DeviceBlock block;  // name.key 0: nothing has that name
+  bool gone = false;        // not merely a reference less
 };
 DeviceReleased on_device_free(InHook, Api, const DeviceName&) noexcept;
 void restore_on_device(InHook, const DeviceReleased&) noexcept;
 
-// One more reference of the program to a handle. False: it is not known.
+// Adds a reference to a handle. False: there is no such handle on record.
 bool on_device_retain(InHook, const DeviceName& handle) noexcept;
 
-// on_device_free() of an entry, without a call of its own.
+// on_device_free() of an entry that ends with something else.
 DeviceReleased remove_entry(InHook, Api, const DeviceName&) noexcept;
 
 }  // namespace oomrec::recorder

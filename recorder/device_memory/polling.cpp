@@ -15,10 +15,11 @@ constexpr std::uint64_t kPollIntervalNs = 100'000'000;
 
 }  // namespace
 
-bool should_poll(InHook, std::uint32_t device, bool refused) noexcept {
+bool should_poll(InHook, std::uint32_t device, PollAfter after) noexcept {
   if (!is_known_device(device) || system::is_sandboxed()) return false;
   const std::uint64_t last = g_session.devices.at(device).look_ns.load(std::memory_order_relaxed);
-  return refused || system::coarse_ns() >= last + kPollIntervalNs || expects_full(device);
+  return after == PollAfter::failure || system::coarse_ns() >= last + kPollIntervalNs ||
+         expects_full(device);
 }
 
 bool should_poll_pool(InHook, std::uint32_t device) noexcept {

@@ -1,4 +1,4 @@
-// Pools of devices: whose they are, and what they hold.
+// Pools of devices: which device they belong to, and what they have reserved.
 #pragma once
 
 #include <cstddef>
@@ -9,13 +9,13 @@
 
 namespace oomrec::recorder {
 
-// What a pool holds, as the driver tells it. A pool that is met is one that holds nothing yet.
+// What a pool has reserved, as the driver says. An unknown pool gets an entry.
 void on_pool_polled(InHook, const DeviceName& pool, std::uint32_t device,
                     std::uint64_t reserved_bytes) noexcept;
 void on_pool_end(InHook, Api, const DeviceName& pool) noexcept;
-// Whose memory it gives; 0: not known.
+// The device whose memory it serves; 0: not known.
 std::uint32_t device_of_pool(InHook, const DeviceName& pool) noexcept;
-// The handles of a device's known pools: how many of them are in `handles` now.
+// Copies the handles of a device's pools to `handles`: how many.
 std::size_t pools_of(InHook, Vendor, std::uint32_t device,
                      std::span<std::uint64_t> handles) noexcept;
 

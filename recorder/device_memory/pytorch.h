@@ -1,5 +1,5 @@
-// PyTorch's own blocks, in a space above that of the driver: what is allocated there lies inside
-// what the driver gave, and the two are never added up. Sampled like the heap, its totals exact.
+// PyTorch's own blocks, in a space above the driver's: they lie inside blocks of the driver, so the
+// two are never added up. Sampled like the heap, with exact totals.
 #pragma once
 
 #include <cstdint>
@@ -9,11 +9,11 @@
 
 namespace oomrec::recorder {
 
-// Whether the blocks of its allocator on the CPU are wanted, too.
+// Whether to record blocks of its CPU allocator, too (--torch-cpu).
 bool wants_torch_on_cpu() noexcept;
 
-// What its allocator tells of each block: `change` bytes more, or less, at `address`, and what it
-// has allocated and reserved on the device since.
+// One report of its allocator: `change` bytes more, or less, at `address`, and its totals on the
+// device.
 struct TorchReport {
   Api api;
   std::uint64_t address;
@@ -23,7 +23,7 @@ struct TorchReport {
   std::uint32_t device;  // entry; 0: the CPU, or not known whose
 };
 void on_torch_memory(InHook, const TorchReport&) noexcept;
-// It gives up: `change` bytes cannot be had of a GPU.
+// It gives up: a GPU has no `change` bytes left for it.
 void on_torch_failure(InHook, const TorchReport&) noexcept;
 
 }  // namespace oomrec::recorder

@@ -15,7 +15,7 @@ using session::g_session;
 
 namespace {
 
-constexpr std::uint32_t kWatched = 64;  // devices; of more, the rest is not
+constexpr std::uint32_t kWatched = 64;  // devices; any more are not watched
 constexpr unsigned kRearmPercent = 5;
 
 constinit std::atomic<bool> g_warned[kWatched] = {};
@@ -27,7 +27,7 @@ bool is_watched(std::uint32_t device) noexcept {
 
 unsigned warn_percent() noexcept { return static_cast<unsigned>(g_state.options.warn); }
 
-// By now, as far as this process can tell.
+// By the last poll, and what this process did since.
 unsigned expected_percent(const Device& device) noexcept {
   limit::Nearness near = limit::nearness_to_full(device);
   const std::uint64_t counted = device.counted_bytes();

@@ -1,9 +1,11 @@
-// A bundle before a device refuses: where the user asked to be warned.
+// Writes a bundle before a device is full, where the user asked to be warned.
 //
-// A full device refuses, and the failure has its own bundle; so it is watched only with --warn, as
-// --limit is. Once an approach: not again before the device is some percent farther away. How full
-// it is only its driver knows, who is asked now and then; in between, what this process has taken
-// or given back since is added, to know when to ask, and when it is far again.
+// A request of a full device fails, and that failure has a bundle of its own. So a device is
+// watched only with
+// --warn, as --limit is. There is one bundle until the device is some percent emptier again. Only
+// the driver knows how full a device is, and it is polled now and then. In between the recorder
+// adds what this process has allocated and freed since, to decide when to poll, and when the device
+// is emptier.
 #pragma once
 
 #include <cstdint>
@@ -12,10 +14,11 @@
 
 namespace oomrec::recorder {
 
-// Judges how near a device is to refusing, after its figures have changed; writes a bundle where it
-// is due. Nanoseconds otherwise. Not under a lock.
+// The device's figures have changed: writes a bundle if one is due, takes nanoseconds otherwise.
+// Not under a lock.
 void watch_device(InHook, std::uint32_t device) noexcept;
-// Whether a look is due out of turn: by what this process has taken since the last it may be near.
+// Whether to poll out of turn: by what this process has allocated since, the device may be nearly
+// full.
 bool expects_full(std::uint32_t device) noexcept;
 void reset_device_warnings_after_fork(InHook) noexcept;
 

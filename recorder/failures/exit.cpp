@@ -32,7 +32,7 @@ bool failed_as_a_rank(const session::Header& header, int status) noexcept {
 
 }  // namespace
 
-void on_exit(InHook hook, int status, ExitKind) noexcept {
+void on_exit(InHook hook, int status) noexcept {
   if (phase() != Phase::active || !same_process()) return;
   report_last_failure(hook, status);
   if (g_state.options.dump_at_exit && was_large()) dump(hook, "at the end of the process");

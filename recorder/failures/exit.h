@@ -7,9 +7,8 @@
 
 namespace oomrec::recorder {
 
-enum class ExitKind : std::uint8_t { exit, quick_exit, immediate };
-// The process is ending by its own will. Writes the last failure's bundle if it is in none yet,
+// Writes the last failure's bundle if it is in none yet,
 // completes outcomes, marks the session and removes its file when nobody needs it.
-void on_exit(InHook, int status, ExitKind) noexcept;
+void on_exit(InHook, int status) noexcept;
 
 }  // namespace oomrec::recorder

@@ -26,7 +26,7 @@ constinit std::atomic<bool> g_done{false};
 }
 
 [[noreturn]] void die_of_exit(InHook hook, int status) noexcept {
-  on_exit(hook, status, ExitKind::immediate);
+  on_exit(hook, status);
   for (;;) system::call(SYS_exit_group, status);
 }
 

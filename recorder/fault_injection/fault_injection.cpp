@@ -16,25 +16,25 @@ using session::g_session;
 
 namespace {
 
-// Which rules have their site on a stack: the node in the high half, a bit for each rule in the
-// low.
-constexpr std::size_t kKnownStacks = 4096;
+// Cache of which rules have their site on a stack: the node in the high half, a bit for each rule
+// in the low.
+constexpr std::size_t kCachedStacks = 4096;
 static_assert(limit::kMaxRules <= 32);
 
 struct Injection {
   limit::InjectionRules rules;
   limit::RuleCalls calls[limit::kMaxRules];
   bool has_site = false;
-  std::atomic<std::uint64_t> known[kKnownStacks] = {};
+  std::atomic<std::uint64_t> cache[kCachedStacks] = {};
 };
 constinit Injection g_injection;
 
 // Of an `operator new` on this thread.
 struct NewCallState {
-  bool announced;        // the next request of the heap is its
-  std::uint8_t refused;  // the rule that refused the latest one that had no library yet
-  std::uint8_t again;    // that rule, for the library's own, which asks again
-  bool paused;           // what is asked for meanwhile is asked by us
+  bool announced;       // the next request of the heap is its own
+  std::uint8_t failed;  // the rule that failed the latest call, whose library is not known yet
+  std::uint8_t again;   // that rule, for the library's own call, which repeats the request
+  bool paused;          // a FaultPause exists
 };
 [[gnu::tls_model("initial-exec")]] constinit thread_local NewCallState t_new{};
 
@@ -53,11 +53,11 @@ std::uint32_t sites_here(InHook hook) noexcept {
   ThreadState* const thread = phase() == Phase::active ? current_thread(hook) : nullptr;
   if (thread == nullptr) return 0;
   const std::uint32_t node = stack::capture(hook, thread->stacks, thread->root(hook));
-  std::atomic<std::uint64_t>& known = g_injection.known[live::mix(node) % kKnownStacks];
-  const std::uint64_t word = known.load(std::memory_order_relaxed);
+  std::atomic<std::uint64_t>& cached = g_injection.cache[live::mix(node) % kCachedStacks];
+  const std::uint64_t word = cached.load(std::memory_order_relaxed);
   if (word >> 32 == node && node != 0) return static_cast<std::uint32_t>(word);
   const std::uint32_t found = find_sites(hook, node);
-  known.store(std::uint64_t{node} << 32 | found, std::memory_order_relaxed);
+  cached.store(std::uint64_t{node} << 32 | found, std::memory_order_relaxed);
   return found;
 }
 
@@ -83,8 +83,9 @@ bool has_new_rules() noexcept {
 }
 
 void announce_new_call() noexcept { t_new.announced = true; }
-void fail_new_again() noexcept { t_new.again = t_new.refused; }
-void pause_injection(bool paused) noexcept { t_new.paused = paused; }
+void fail_new_again() noexcept { t_new.again = t_new.failed; }
+FaultPause::FaultPause() noexcept { t_new.paused = true; }
+FaultPause::~FaultPause() { t_new.paused = false; }
 
 std::uint8_t failing_rule(InHook hook, const Request& request) noexcept {
   if (!has_fault_rules() || t_new.paused) return 0;
@@ -94,22 +95,23 @@ std::uint8_t failing_rule(InHook hook, const Request& request) noexcept {
     t_new.announced = false;
     t_new.again = 0;
     if (asked.again != 0) {
-      if (request.api == Api::operator_new) t_new.refused = asked.again;  // it has a library, too
+      if (request.api == Api::operator_new)
+        t_new.failed = asked.again;  // its library is known by now
       return asked.again;
     }
     by_new = asked.announced;
   }
   const std::uint32_t sites = g_injection.has_site ? sites_here(hook) : 0;
-  std::uint8_t refusing = 0;
+  std::uint8_t failing = 0;
   for (unsigned i = 0; i < g_injection.rules.count; ++i) {
     const InjectionRule& rule = g_injection.rules.rules[i];
     if (!rule.fits(request.api, request.space, request.bytes, by_new)) continue;
     if (rule.has_site() && (sites >> i & 1) == 0) continue;
-    if (g_injection.calls[i].refuses(rule) && refusing == 0)
-      refusing = static_cast<std::uint8_t>(i + 1);
+    if (g_injection.calls[i].refuses(rule) && failing == 0)
+      failing = static_cast<std::uint8_t>(i + 1);
   }
-  if (request.api == Api::operator_new) t_new.refused = refusing;
-  return refusing;
+  if (request.api == Api::operator_new) t_new.failed = failing;
+  return failing;
 }
 
 session::StringId rule_text(InHook hook, std::uint8_t rule) noexcept {
@@ -120,7 +122,7 @@ void reset_fault_injection_after_fork() noexcept {
   if (!has_fault_rules()) return;
   for (unsigned i = 0; i < g_injection.rules.count; ++i)
     g_injection.calls[i].start(g_injection.rules.rules[i]);
-  for (auto& known : g_injection.known) known.store(0, std::memory_order_relaxed);
+  for (auto& cached : g_injection.cache) cached.store(0, std::memory_order_relaxed);
   t_new = {};
 }
 

@@ -1,8 +1,8 @@
-// Requests refused on purpose: which, by the rules of --fail (common/options/fault_rules.h).
+// Requests that fail on purpose, by the rules of --fail (common/options/fault_rules.h).
 //
-// Asked by admits() only, before the real function; the recorder's own calls and nested ones never
-// come here. A rule's calls are counted for the process, a fork's child begins anew. A stack is
-// captured only where a rule names a site; whether a site is on it is found out once a stack.
+// Only admits() asks, before the real function: never for the recorder's own calls or nested ones.
+// A rule counts its calls for the process, and starts anew in a fork's child. Captures a stack only
+// for rules that name a site, and searches each stack for the site once.
 #pragma once
 
 #include "common/session/layout.h"
@@ -11,27 +11,32 @@
 
 namespace oomrec::recorder {
 
-// `text`: checked rules, which stay where they are; empty: none. Once, before other threads run.
+// `text`: valid rules, which stay where they are; empty: none. Once, before other threads run.
 void start_fault_injection(const char* text) noexcept;
 
 // Whether there are any rules, and whether one is for `operator new`.
 bool has_fault_rules() noexcept;
 bool has_new_rules() noexcept;
 
-// This thread's next request of the heap is made by an `operator new`.
+// This thread's next request of the heap comes from an `operator new`.
 void announce_new_call() noexcept;
-// The same request again: an `operator new` that a rule refused is made once more, by a library.
+// A library's `operator new` repeats the request that a rule has just failed: fail it again.
 void fail_new_again() noexcept;
-// On this thread: what the shim itself asks of the loader is never refused.
-void pause_injection(bool paused) noexcept;
+// While one exists, no request of this thread fails on purpose: the shim itself calls the loader.
+class FaultPause {
+ public:
+  FaultPause() noexcept;
+  ~FaultPause();
+  FaultPause(const FaultPause&) = delete;
+  FaultPause& operator=(const FaultPause&) = delete;
+};
 
-// The number of the rule that refuses this request, from 1; 0: none does.
+// The number of the rule that fails this request, from 1; 0: none does.
 std::uint8_t failing_rule(InHook, const Request&) noexcept;
 
-// A rule's text in the session; 0 for rule 0.
+// A rule's text, as a string of the session; 0 for rule 0.
 session::StringId rule_text(InHook, std::uint8_t rule) noexcept;
 
-// After a fork.
 void reset_fault_injection_after_fork() noexcept;
 
 }  // namespace oomrec::recorder

@@ -26,7 +26,7 @@ using session::TableId;
                             session::instruction_of(frame)) == rule.line;
 }
 
-// The module is on the stack of this very thread: its memory can be read.
+// The module is on this thread's stack, so its memory can be read.
 [[gnu::noinline]] bool is_function(InHook hook, const session::View& view,
                                    const InjectionRule& rule, std::uint64_t frame) noexcept {
   session::Module module{};

@@ -1,4 +1,4 @@
-// Whether the site that a rule of --fail names is on a stack of the session.
+// Searches a stack for the site that a rule of --fail names.
 #pragma once
 
 #include "common/options/fault_rules.h"
@@ -6,8 +6,8 @@
 
 namespace oomrec::recorder {
 
-// `node`: a stack of the calling thread, as it is now: so its modules stay where they are. Cost: a
-// walk over its nodes, for a native site also a look into each module of that name.
+// `node`: the calling thread's current stack, so its modules stay mapped. Cost: a walk over its
+// nodes, and for a native site a search in each module of that name.
 bool is_site_on_stack(InHook, const limit::InjectionRule&, std::uint32_t node) noexcept;
 
 }  // namespace oomrec::recorder

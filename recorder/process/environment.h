@@ -1,11 +1,12 @@
-// Looks up variables where getenv may not be used: before libc's constructors, in other processes'.
+// Looks up variables where getenv cannot: before libc's constructors, and in other processes'
+// environments.
 #pragma once
 
 #include <string_view>
 
 namespace oomrec::recorder {
 
-// The value of `name`; empty where it is not set. A view of the environment itself.
+// The value of `name`, as a view of the environment itself; empty: not set.
 inline std::string_view variable(const char* const* environment, std::string_view name) noexcept {
   for (; environment != nullptr && *environment != nullptr; ++environment) {
     const std::string_view entry = *environment;

@@ -1,4 +1,4 @@
-// Which rank of a job of many processes this process is, as its launcher's environment says.
+// The rank of this process in a job of many processes, from its launcher's environment.
 #pragma once
 
 #include <cstddef>
@@ -10,7 +10,7 @@
 namespace oomrec::recorder {
 
 struct RankFacts {
-  bool known = false;  // false: the three numbers mean nothing
+  bool known = false;  // false: ignore the three numbers
   std::uint32_t rank = 0;
   std::uint32_t local_rank = 0;
   std::uint32_t world_size = 0;

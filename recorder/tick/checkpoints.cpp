@@ -20,20 +20,20 @@ namespace {
 
 struct Checkpoints {
   TimeLine<kCheckpoints> line;
-  std::uint32_t entry_of[kCheckpoints] = {};  // place → entry in `checkpoints`
+  std::uint32_t entry_of[kCheckpoints] = {};  // slot → entry in `checkpoints`
   LargeHolder largest[kCheckpointRows] = {};
 };
 constinit Checkpoints g_checkpoints;
 
-// Rows of one checkpoint: together they have an eighth of the budget.
+// Rows of one checkpoint: all of them share an eighth of the budget.
 std::uint32_t most_rows() noexcept {
   const std::uint64_t share =
       g_state.budget_bytes / 8 / (std::uint64_t{kCheckpoints} * sizeof(CheckpointRow));
   return static_cast<std::uint32_t>(std::clamp<std::uint64_t>(share, 16, kCheckpointRows));
 }
 
-// An entry that is used again keeps its rows where they suffice; those of a small program stay few.
-void make_room(InHook hook, Checkpoint& entry, std::uint32_t rows) noexcept {
+// A reused entry keeps its rows if they suffice, so a small program has few.
+void ensure_rows(InHook hook, Checkpoint& entry, std::uint32_t rows) noexcept {
   constexpr std::uint32_t kFewest = 16;
   if (entry.capacity >= rows) return;
   const std::uint32_t wanted = std::max(kFewest, std::bit_ceil(rows));
@@ -53,7 +53,7 @@ void write_checkpoint(InHook hook, Checkpoint& entry, std::uint64_t now,
   const auto time_ms = static_cast<std::uint32_t>((now - header.start_monotonic_ns) / 1'000'000);
   entry.time_ns.store(0, std::memory_order_relaxed);
   std::atomic_thread_fence(std::memory_order_release);
-  make_room(hook, entry, static_cast<std::uint32_t>(largest.size()));
+  ensure_rows(hook, entry, static_cast<std::uint32_t>(largest.size()));
   largest = largest.first(std::min<std::size_t>(largest.size(), entry.capacity));
   entry.rows = 0;
   for (const LargeHolder& row : largest) {
@@ -74,16 +74,16 @@ void add_checkpoint(InHook hook, std::uint32_t tick, std::uint64_t now) noexcept
   if (!line.wants(tick)) return;
   std::span<LargeHolder> largest{g_checkpoints.largest, most_rows()};
   if (!candidates.largest(hook, largest)) return;
-  const std::uint32_t place = line.place(tick);
-  if (place == line.kNone) return;
-  std::uint32_t& entry = g_checkpoints.entry_of[place];
-  if (place == line.count()) {
+  const std::uint32_t slot = line.slot(tick);
+  if (slot == line.kNone) return;
+  std::uint32_t& entry = g_checkpoints.entry_of[slot];
+  if (slot == line.count()) {
     if (!g_session.checkpoints.append(hook, entry, [](Checkpoint&) noexcept {})) return;
     line.added();
   }
   write_checkpoint(hook, g_session.checkpoints.at(entry), now, largest);
 }
 
-void reset_checkpoints_after_fork(InHook) noexcept { g_checkpoints.line.forget(); }
+void reset_checkpoints_after_fork(InHook) noexcept { g_checkpoints.line.reset(); }
 
 }  // namespace oomrec::recorder

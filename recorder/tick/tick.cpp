@@ -26,7 +26,7 @@ struct Ticks {
   std::atomic<bool> at_work{false};
   std::uint32_t number = 0;
   TimeLine<kPoints> line;
-  std::uint32_t entry_of[kPoints] = {};         // place → entry in `points`
+  std::uint32_t entry_of[kPoints] = {};         // slot → entry in `points`
   std::uint32_t device_entry_of[kPoints] = {};  // … in `device_points`; 0: none
 };
 constinit Ticks g_ticks;
@@ -45,13 +45,13 @@ void write_point(Point& point, std::uint64_t now, std::uint64_t rss) noexcept {
 void add_point(InHook hook, std::uint32_t tick, std::uint64_t now) noexcept {
   TimeLine<kPoints>& line = g_ticks.line;
   if (!line.wants(tick)) return;
-  const std::uint32_t place = line.place(tick);
-  if (place == line.kNone) return;
+  const std::uint32_t slot = line.slot(tick);
+  if (slot == line.kNone) return;
   const std::uint64_t rss = g_session.header().health.rss_bytes.load(std::memory_order_relaxed);
-  write_device_point(hook, now, g_ticks.device_entry_of[place]);
-  if (place < line.count()) {
-    write_point(g_session.points.at(g_ticks.entry_of[place]), now, rss);
-  } else if (g_session.points.append(hook, g_ticks.entry_of[place], [&](Point& point) noexcept {
+  write_device_point(hook, now, g_ticks.device_entry_of[slot]);
+  if (slot < line.count()) {
+    write_point(g_session.points.at(g_ticks.entry_of[slot]), now, rss);
+  } else if (g_session.points.append(hook, g_ticks.entry_of[slot], [&](Point& point) noexcept {
                write_point(point, now, rss);
              })) {
     line.added();
@@ -66,7 +66,7 @@ void run_tick(InHook hook, ThreadState& thread, std::uint64_t now) noexcept {
   g_session.header().last_tick_ns.store(now, std::memory_order_relaxed);
   fold_unlaned(hook, thread);
   g_session.keep_alive(hook);
-  bundle::finish(hook, 0);  // only asks: a helper that has ended is reaped
+  bundle::finish(hook, 0);  // does not wait: reaps a helper that has exited
   note_recovery(hook, now);
   stack::check_a_module(hook);
   check_limits(hook, now);
@@ -87,7 +87,7 @@ void reset_ticks_after_fork(InHook hook) noexcept {
   g_ticks.at_work.store(false, std::memory_order_relaxed);
   g_ticks.number = 0;
   for (std::uint32_t& entry : g_ticks.device_entry_of) entry = 0;
-  g_ticks.line.forget();
+  g_ticks.line.reset();
   reset_checkpoints_after_fork(hook);
 }
 

@@ -10,11 +10,8 @@ namespace oomrec::shim::gpu {
 
 class AskLoader {
  public:
-  AskLoader() noexcept { recorder::pause_injection(true); }
-  ~AskLoader() {
-    recorder::pause_injection(false);
-    g_next.dlerror();
-  }
+  AskLoader() noexcept = default;
+  ~AskLoader() { g_next.dlerror(); }
   AskLoader(const AskLoader&) = delete;
   AskLoader& operator=(const AskLoader&) = delete;
 
@@ -24,6 +21,7 @@ class AskLoader {
  private:
   const KeepErrno keep_;
   const HookScope scope_;
+  const recorder::FaultPause pause_;
 };
 
 }  // namespace oomrec::shim::gpu

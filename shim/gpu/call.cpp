@@ -22,8 +22,9 @@ bool is_admitted(const Call& call, const Wants& wants) noexcept {
     const HookScope scope;
     if (recorder::admits_on_device(scope.in_hook(), request, wants.kind)) return true;
   }
-  if (is_poll_due(call.device, true)) poll_memory(call.vendor, call.site, call.device);
-  poll_pools(call.vendor, call.device, call.site.ordinal);  // perhaps they hold less by now
+  if (is_poll_due(call.device, recorder::PollAfter::failure))
+    poll_memory(call.vendor, call.site, call.device);
+  poll_pools(call.vendor, call.device, call.site.ordinal);  // they may hold less by now
   const HookScope scope;
   if (request.rule == 0 && recorder::is_within_device_limit(scope.in_hook(), request, wants.kind))
     return true;
@@ -31,7 +32,7 @@ bool is_admitted(const Call& call, const Wants& wants) noexcept {
   return false;
 }
 
-void tell_refusal(const Call& call, const Wants& wants) noexcept {
+void report_failure(const Call& call, const Wants& wants) noexcept {
   const HookScope scope;
   recorder::on_failure(scope.in_hook(), request_of(call, wants), kOutOfMemory,
                        recorder::FailedBy::system);

@@ -53,7 +53,7 @@ struct Call {
 
 // False: the recorder refuses, and has said so. `call` knows its site.
 bool is_admitted(const Call&, const Wants&) noexcept;
-void tell_refusal(const Call&, const Wants&) noexcept;
+void report_failure(const Call&, const Wants&) noexcept;
 
 // On this thread, in a driver's function that the program has called.
 class InsideDriver {
@@ -80,12 +80,12 @@ void find_site(Call& call, const Action& action) noexcept {
   }
 }
 
-// Asks for the figures of the call's device, when it is time; at once after a refusal.
+// Asks for the figures of the call's device, if it is time; always after a failure.
 template <class Action>
-void look(const Call& call, const Action& action, bool refused) noexcept {
-  const bool due = is_poll_due(call.device, refused);
+void poll(const Call& call, const Action& action, recorder::PollAfter after) noexcept {
+  const bool due = is_poll_due(call.device, after);
   if (due) poll_memory(call.vendor, call.site, call.device);
-  if (refused) {  // they may keep what is wanted
+  if (after == recorder::PollAfter::failure) {  // pools may keep what is missing
     poll_pools(call.vendor, call.device, call.site.ordinal);
   } else if constexpr (requires { action.poll_own_pool(call); }) {
     if (due || is_pool_poll_due(call.device)) action.poll_own_pool(call);
@@ -120,7 +120,7 @@ template <class Action, class Real>
         const HookScope scope;
         action.done(scope.in_hook(), call);
       }
-      if constexpr (kAllocates) look(call, action, false);
+      if constexpr (kAllocates) poll(call, action, recorder::PollAfter::success);
     }
     return result;
   }
@@ -131,8 +131,8 @@ template <class Action, class Real>
   if constexpr (kAllocates) {
     if (result == kOutOfMemory) {
       find_site(call, action);
-      look(call, action, true);
-      tell_refusal(call, action.wants());
+      poll(call, action, recorder::PollAfter::failure);
+      report_failure(call, action.wants());
     }
   }
   return result;

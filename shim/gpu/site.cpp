@@ -78,9 +78,9 @@ Site site_of_stream(Vendor vendor, void* stream) noexcept {
   return stream == nullptr ? current_site(vendor) : queries_of(vendor).site_of_stream(stream);
 }
 
-bool is_poll_due(std::uint32_t device, bool refused) noexcept {
+bool is_poll_due(std::uint32_t device, recorder::PollAfter after) noexcept {
   const HookScope scope;
-  return recorder::should_poll(scope.in_hook(), device, refused);
+  return recorder::should_poll(scope.in_hook(), device, after);
 }
 
 bool is_pool_poll_due(std::uint32_t device) noexcept {

@@ -188,7 +188,7 @@ TEST_CASE("a vfork child marks nothing of its parent's") {
   const int pid = vfork();
   if (pid == 0) {
     recorder::before_exec(kHook);
-    recorder::on_exit(kHook, 5, recorder::ExitKind::immediate);
+    recorder::on_exit(kHook, 5);
     _exit(0);
   }
   waitpid(pid, nullptr, 0);

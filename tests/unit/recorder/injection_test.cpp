@@ -117,9 +117,10 @@ TEST_CASE("what a library's operator new asks again is refused again, once") {
   recorder::fail_new_again();
   CHECK(rule_for(Api::realloc) == 0);  // nothing had been refused
   CHECK(rule_for(Api::operator_new) == 3);
-  recorder::pause_injection(true);  // while that library is looked for
-  CHECK(rule_for(Api::calloc) == 0);
-  recorder::pause_injection(false);
+  {
+    const recorder::FaultPause while_that_library_is_looked_up;
+    CHECK(rule_for(Api::calloc) == 0);
+  }
   CHECK(rule_for(Api::realloc) == 0);
   recorder::fail_new_again();
   CHECK(rule_for(Api::realloc) == 3);

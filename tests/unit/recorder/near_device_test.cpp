@@ -53,7 +53,9 @@ struct Watched {
   void look(std::uint64_t used_mib) {
     recorder::on_device_polled(kHook, device, kTotal - used_mib * kMiB, kTotal);
   }
-  bool should_poll() const { return recorder::should_poll(kHook, device, false); }
+  bool should_poll() const {
+    return recorder::should_poll(kHook, device, recorder::PollAfter::success);
+  }
 
   std::uint32_t device = 0;
   static inline std::uint64_t last = 0;

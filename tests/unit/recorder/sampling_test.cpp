@@ -118,7 +118,7 @@ TEST_CASE_TEMPLATE("a time line keeps its size and its even spacing", Line, Time
   std::vector<std::uint32_t> ticks(Line::kNone);
   for (std::uint32_t tick = 0; tick < 100'000; ++tick) {
     if (!line.wants(tick)) continue;
-    const std::uint32_t place = line.place(tick);
+    const std::uint32_t place = line.slot(tick);
     if (place == Line::kNone) continue;
     if (place == line.count()) line.added();
     ticks[place] = tick;
