@@ -11,7 +11,7 @@
 #include "recorder/state/labels.h"
 #include "recorder/state/watermark.h"
 #include "shim/api.h"
-#include "shim/export.h"
+#include "shim/interpose/export.h"
 
 namespace {
 

@@ -20,8 +20,8 @@
 #include "common/system/syscalls.h"
 #include "recorder/failures/failures.h"
 #include "recorder/recorder.h"
-#include "shim/export.h"
-#include "shim/next.h"
+#include "shim/interpose/export.h"
+#include "shim/interpose/next.h"
 #include "shim/process.h"
 
 namespace oomrec::shim {

@@ -5,9 +5,9 @@
 
 #include "recorder/events/heap.h"
 #include "recorder/state/request.h"
-#include "shim/export.h"
-#include "shim/gpu/lookup.h"
 #include "shim/heap_functions.h"
+#include "shim/interpose/export.h"
+#include "shim/interpose/real_dlsym.h"
 
 namespace oomrec::shim {
 
@@ -120,7 +120,7 @@ namespace {
 
 // Whether a block's size can be read from the word before it, as glibc's heap keeps it.
 bool has_glibc_chunks() noexcept {
-  void* const own = gpu::real_dlsym()(RTLD_NEXT, "malloc");
+  void* const own = real_dlsym()(RTLD_NEXT, "malloc");
   Dl_info allocator;
   if (::dladdr(own, &allocator) == 0 || allocator.dli_fname == nullptr) return false;
   const char* const slash = ::strrchr(allocator.dli_fname, '/');

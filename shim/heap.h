@@ -15,7 +15,7 @@
 #include "recorder/events/quick.h"
 #include "recorder/state/request.h"
 #include "recorder/state/thread_state.h"
-#include "shim/next.h"
+#include "shim/interpose/next.h"
 
 namespace oomrec::shim {
 

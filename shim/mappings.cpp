@@ -17,9 +17,9 @@
 #include "recorder/events/shared_memory.h"
 #include "recorder/failures/failures.h"
 #include "recorder/state/request.h"
-#include "shim/export.h"
 #include "shim/heap.h"
-#include "shim/next.h"
+#include "shim/interpose/export.h"
+#include "shim/interpose/next.h"
 
 namespace oomrec::shim {
 namespace {

@@ -19,9 +19,9 @@
 #include "recorder/failures/failures.h"
 #include "recorder/fault_injection/fault_injection.h"
 #include "recorder/state/request.h"
-#include "shim/export.h"
-#include "shim/gpu/lookup.h"
 #include "shim/heap.h"
+#include "shim/interpose/export.h"
+#include "shim/interpose/real_dlsym.h"
 
 namespace oomrec::shim {
 namespace {
@@ -90,7 +90,7 @@ struct ReportedNew {
 
 template <class Function>
 void look_up(Operator<Function>& entry, const char* symbol, const void* allocator) noexcept {
-  void* const found = gpu::real_dlsym()(RTLD_NEXT, symbol);
+  void* const found = real_dlsym()(RTLD_NEXT, symbol);
   entry.next = reinterpret_cast<Function*>(found);
   if (found == nullptr)
     entry.kind = Kind::missing;
@@ -164,7 +164,7 @@ void* library_operator(const void* caller, const char* symbol) noexcept {
   for (const char* const name : candidates) {
     void* const library = name != nullptr ? ::dlopen(name, RTLD_LAZY | RTLD_NOLOAD) : nullptr;
     if (library == nullptr) continue;
-    void* const found = gpu::real_dlsym()(library, symbol);
+    void* const found = real_dlsym()(library, symbol);
     g_next.dlclose(library);
     if (found == nullptr || library_of(found) == library_of(&g_operators)) continue;
     operator_new = found;

@@ -24,9 +24,9 @@
 #include "recorder/process/ended_children.h"
 #include "recorder/recorder.h"
 #include "recorder/state/request.h"
-#include "shim/export.h"
 #include "shim/gpu/driver.h"
-#include "shim/next.h"
+#include "shim/interpose/export.h"
+#include "shim/interpose/next.h"
 
 extern "C" int on_exit(void (*)(int, void*), void*) __attribute__((weak));
 

@@ -6,8 +6,8 @@
 #include <cstring>
 
 #include "recorder/failures/signal_handlers.h"
-#include "shim/export.h"
-#include "shim/next.h"
+#include "shim/interpose/export.h"
+#include "shim/interpose/next.h"
 
 namespace oomrec::shim {
 namespace {

@@ -18,12 +18,12 @@
 #include "common/system/hook_scope.h"
 #include "common/system/syscalls.h"
 #include "recorder/recorder.h"
+#include "shim/dlopen_mode.h"
 #include "shim/gpu/driver.h"
-#include "shim/gpu/lookup.h"
 #include "shim/heap.h"
 #include "shim/info.h"
-#include "shim/late.h"
-#include "shim/next.h"
+#include "shim/interpose/next.h"
+#include "shim/interpose/real_dlsym.h"
 #include "shim/process.h"
 
 // glibc's alone: a musl program must start, too, with this library before it.
@@ -57,9 +57,8 @@ std::string_view note(std::initializer_list<std::string_view> parts) noexcept {
 // Whether the program's malloc is ours: asked by making the call. The address alone says little:
 // it may be a stub in the program.
 bool is_malloc_bound_to_us() noexcept {
-  const auto allocate =
-      reinterpret_cast<void* (*)(size_t)>(gpu::real_dlsym()(RTLD_DEFAULT, "malloc"));
-  const auto release = reinterpret_cast<void (*)(void*)>(gpu::real_dlsym()(RTLD_DEFAULT, "free"));
+  const auto allocate = reinterpret_cast<void* (*)(size_t)>(real_dlsym()(RTLD_DEFAULT, "malloc"));
+  const auto release = reinterpret_cast<void (*)(void*)>(real_dlsym()(RTLD_DEFAULT, "free"));
   if (allocate == nullptr || release == nullptr) return false;
   g_entered_unwatched = false;
   release(allocate(1));
@@ -70,7 +69,7 @@ bool is_malloc_bound_to_us() noexcept {
 std::string_view why_not_bound() noexcept {
   Dl_info info;
   const ElfW(Sym)* symbol = nullptr;
-  void* const bound = gpu::real_dlsym()(RTLD_DEFAULT, "malloc");
+  void* const bound = real_dlsym()(RTLD_DEFAULT, "malloc");
   const std::string_view order = "heap not observed: put liboomrec.so first in LD_PRELOAD";
   // A program that takes malloc's address has a stub of that name, which is undefined in it.
   if (::dladdr1(bound, &info, reinterpret_cast<void**>(const_cast<ElfW(Sym)**>(&symbol)),
@@ -122,7 +121,7 @@ std::string_view off_reason(const Options& options) noexcept {
 [[gnu::constructor]] void start(int, char**, char** environment) noexcept {
   if (gnu_get_libc_version == nullptr) return;  // and it has passed no arguments
   const KeepErrno keep;
-  if (is_loaded_later()) return resolve_next();
+  if (is_dlopened()) return resolve_next();
   environ = environment;  // as libc itself is about to set it
   resolve_next();
   Dl_info self;
@@ -140,11 +139,11 @@ std::string_view off_reason(const Options& options) noexcept {
   const bool recording = off.empty() && recorder::start(options);
   const HeapState heap = observe_heap(recording);
   if (!recording) {
-    tell_missing(::getauxval(AT_SECURE) != 0 ? kOffByPrivilege
-                 : options.mode == Mode::off ? kOffByMode
-                                             : "everything: the recorder has switched itself off");
+    set_missing(::getauxval(AT_SECURE) != 0 ? kOffByPrivilege
+                : options.mode == Mode::off ? kOffByMode
+                                            : "everything: the recorder has switched itself off");
   } else if (!heap.observed) {
-    tell_missing(heap.note.data());
+    set_missing(heap.note.data());
   }
   if (recording && !heap.observed && options.limit != 0 && !options.quiet)
     print({"oomrec: ", heap.note, "; the limit covers mappings only\n"});

@@ -3,21 +3,21 @@
 #include <cstring>
 
 #include "recorder/devices/registry.h"
-#include "shim/gpu/ask.h"
 #include "shim/gpu/cuda_driver.h"
 #include "shim/gpu/queries.h"
+#include "shim/gpu/query_call.h"
 #include "shim/gpu/site.h"
 
 namespace oomrec::shim::cuda {
 namespace {
 
 using Result = CUresult;
-gpu::Driver& asked_driver() noexcept { return gpu::g_cuda; }
+gpu::Driver& queried_driver() noexcept { return gpu::g_cuda; }
 // The driver keeps no last error.
-struct Asking {
+struct QueryScope {
   static bool is_allowed() noexcept { return true; }
 };
-OOMREC_CUDA_QUERIES(OOMREC_ASK)
+OOMREC_CUDA_QUERIES(OOMREC_QUERY_CALL)
 
 constexpr CUstreamCaptureMode kRelaxed = 2;      // CU_STREAM_CAPTURE_MODE_RELAXED
 constexpr CUstreamCaptureStatus kCapturing = 1;  // CU_STREAM_CAPTURE_STATUS_ACTIVE
@@ -25,9 +25,9 @@ constexpr CUmemPool_attribute kReserved = 5;     // CU_MEMPOOL_ATTR_RESERVED_MEM
 
 class Relaxed {
  public:
-  Relaxed() noexcept : exchanged_(ask_cuThreadExchangeStreamCaptureMode(&mode_)) {}
+  Relaxed() noexcept : exchanged_(query_cuThreadExchangeStreamCaptureMode(&mode_)) {}
   ~Relaxed() {
-    if (exchanged_) ask_cuThreadExchangeStreamCaptureMode(&mode_);
+    if (exchanged_) query_cuThreadExchangeStreamCaptureMode(&mode_);
   }
   Relaxed(const Relaxed&) = delete;
   Relaxed& operator=(const Relaxed&) = delete;
@@ -40,10 +40,10 @@ class Relaxed {
 gpu::Site site() noexcept {
   CUcontext context = nullptr;
   CUdevice device = -1;
-  if (!ask_cuCtxGetCurrent(&context) || context == nullptr) return {};
+  if (!query_cuCtxGetCurrent(&context) || context == nullptr) return {};
   const auto current = reinterpret_cast<std::uint64_t>(context);
   device = gpu::ordinal_of_context(current);
-  if (device < 0 && !ask_cuCtxGetDevice(&device)) return {};
+  if (device < 0 && !query_cuCtxGetDevice(&device)) return {};
   return {device, current};
 }
 
@@ -53,7 +53,7 @@ gpu::Site site_of_stream(void* stream) noexcept {
   constexpr std::uintptr_t kPerThread = 2;  // CU_STREAM_PER_THREAD; 0 and 1: the legacy stream
   CUcontext context = nullptr;
   if (reinterpret_cast<std::uintptr_t>(stream) > kPerThread &&
-      ask_cuStreamGetCtx(static_cast<CUstream>(stream), &context) &&
+      query_cuStreamGetCtx(static_cast<CUstream>(stream), &context) &&
       reinterpret_cast<std::uint64_t>(context) != found.context)
     found = {gpu::ordinal_of_context(reinterpret_cast<std::uint64_t>(context)),
              reinterpret_cast<std::uint64_t>(context)};
@@ -63,7 +63,7 @@ gpu::Site site_of_stream(void* stream) noexcept {
 bool memory(std::uint64_t& free_bytes, std::uint64_t& total_bytes) noexcept {
   const Relaxed relaxed;
   std::size_t free = 0, total = 0;
-  if (!ask_cuMemGetInfo_v2(&free, &total)) return false;
+  if (!query_cuMemGetInfo_v2(&free, &total)) return false;
   free_bytes = free;
   total_bytes = total;
   return true;
@@ -71,14 +71,15 @@ bool memory(std::uint64_t& free_bytes, std::uint64_t& total_bytes) noexcept {
 
 void identify(recorder::DeviceIdentity& identity) noexcept {
   CUuuid uuid{};
-  if (ask_cuDeviceGetUuid(&uuid, identity.ordinal)) std::memcpy(identity.uuid, &uuid, sizeof uuid);
-  if (!ask_cuDeviceGetName(identity.name, int{sizeof identity.name - 1}, identity.ordinal))
+  if (query_cuDeviceGetUuid(&uuid, identity.ordinal))
+    std::memcpy(identity.uuid, &uuid, sizeof uuid);
+  if (!query_cuDeviceGetName(identity.name, int{sizeof identity.name - 1}, identity.ordinal))
     identity.name[0] = '\0';
 }
 
 std::uint32_t version() noexcept {
   int version = 0;
-  return ask_cuDriverGetVersion(&version) ? static_cast<std::uint32_t>(version) : 0;
+  return query_cuDriverGetVersion(&version) ? static_cast<std::uint32_t>(version) : 0;
 }
 
 std::uint64_t capturing_graph(void* stream) noexcept {
@@ -87,26 +88,27 @@ std::uint64_t capturing_graph(void* stream) noexcept {
   cuuint64_t id = 0;
   const CUgraphNode** const no_dependencies = nullptr;
   std::size_t* const no_count = nullptr;
-  const bool known = ask_cuStreamGetCaptureInfo_v2(static_cast<CUstream>(stream), &status, &id,
-                                                   &graph, no_dependencies, no_count);
+  const bool known = query_cuStreamGetCaptureInfo_v2(static_cast<CUstream>(stream), &status, &id,
+                                                     &graph, no_dependencies, no_count);
   return known && status == kCapturing ? reinterpret_cast<std::uint64_t>(graph) : 0;
 }
 
 std::uint64_t bytes_at(std::uint64_t address) noexcept {
   CUdeviceptr base = 0;
   std::size_t bytes = 0;
-  return ask_cuMemGetAddressRange_v2(&base, &bytes, address) ? bytes : 0;
+  return query_cuMemGetAddressRange_v2(&base, &bytes, address) ? bytes : 0;
 }
 
 void* pool(std::int32_t ordinal) noexcept {
   CUmemoryPool found = nullptr;
-  return ask_cuDeviceGetMemPool(&found, ordinal) ? found : nullptr;
+  return query_cuDeviceGetMemPool(&found, ordinal) ? found : nullptr;
 }
 
 bool pool_reserved(void* of, std::uint64_t& bytes) noexcept {
   const Relaxed relaxed;
   cuuint64_t reserved = 0;
-  if (!ask_cuMemPoolGetAttribute(static_cast<CUmemoryPool>(of), kReserved, &reserved)) return false;
+  if (!query_cuMemPoolGetAttribute(static_cast<CUmemoryPool>(of), kReserved, &reserved))
+    return false;
   bytes = reserved;
   return true;
 }
@@ -114,7 +116,7 @@ bool pool_reserved(void* of, std::uint64_t& bytes) noexcept {
 bool primary_has_ended(std::int32_t ordinal) noexcept {
   unsigned flags = 0;
   int active = 0;
-  return ask_cuDevicePrimaryCtxGetState(ordinal, &flags, &active) && active == 0;
+  return query_cuDevicePrimaryCtxGetState(ordinal, &flags, &active) && active == 0;
 }
 
 }  // namespace

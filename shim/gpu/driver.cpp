@@ -5,10 +5,10 @@
 
 #include "recorder/devices/registry.h"
 #include "recorder/recorder.h"
-#include "shim/gpu/ask_loader.h"
-#include "shim/gpu/lookup.h"
-#include "shim/gpu/torch.h"
-#include "shim/next.h"
+#include "shim/gpu/loader_scope.h"
+#include "shim/gpu/pytorch.h"
+#include "shim/interpose/next.h"
+#include "shim/interpose/real_dlsym.h"
 
 namespace oomrec::shim::gpu {
 namespace {
@@ -27,22 +27,22 @@ void* Driver::open() const noexcept {
 
 bool Driver::find() noexcept {
   if (found_.load(std::memory_order_acquire)) return true;
-  const AskLoader asking;
+  const LoaderScope loader;
   void* const library = open();
   if (library == nullptr) return false;
-  const bool adopted = adopt(library, asking.scope());
+  const bool adopted = adopt(library, loader.scope());
   g_next.dlclose(library);
   return adopted;
 }
 
 bool Driver::adopt_library_of(void* address) noexcept {
   if (found_.load(std::memory_order_acquire)) return false;
-  const AskLoader asking;
+  const LoaderScope loader;
   Dl_info info;
   void* const library =
       ::dladdr(address, &info) != 0 ? ::dlopen(info.dli_fname, RTLD_LAZY | RTLD_NOLOAD) : nullptr;
   if (library == nullptr) return false;
-  const bool adopted = adopt(library, asking.scope());
+  const bool adopted = adopt(library, loader.scope());
   g_next.dlclose(library);
   return adopted;
 }
@@ -125,7 +125,7 @@ bool Driver::still_there() const noexcept {
 
 void Driver::forget_if_closed() noexcept {
   if (!found_.load(std::memory_order_acquire)) return;
-  const AskLoader asking;
+  const LoaderScope loader;
   if (still_there()) return;
   found_.store(false, std::memory_order_relaxed);
   for (const Query& query : queries_) query.to->store(nullptr, std::memory_order_relaxed);
@@ -138,7 +138,7 @@ void Driver::forget_if_closed() noexcept {
 // Only where the program is linked with it: a search by name would cost every program its time.
 void Driver::find_linked() noexcept {
   {
-    const AskLoader asking;
+    const LoaderScope loader;
     if (symbol(RTLD_NEXT, queries_.front().name) == nullptr) return;
   }
   find();
@@ -155,7 +155,7 @@ void on_library_closed() noexcept {
 }
 
 void on_fork_child() noexcept {
-  for (Driver* const driver : {&g_cuda, &g_hip}) driver->stop_asking();
+  for (Driver* const driver : {&g_cuda, &g_hip}) driver->stop_queries();
 }
 
 }  // namespace oomrec::shim::gpu

@@ -66,13 +66,14 @@ class Driver {
 
   // After a fork: a driver that the parent has used is of no use to the child, and is asked
   // nothing.
-  void stop_asking() noexcept {
-    if (asked_.load(std::memory_order_relaxed)) may_ask_.store(false, std::memory_order_relaxed);
+  void stop_queries() noexcept {
+    if (queried_.load(std::memory_order_relaxed))
+      may_query_.store(false, std::memory_order_relaxed);
   }
   // Before each question.
-  bool may_ask() noexcept {
-    asked_.store(true, std::memory_order_relaxed);
-    return may_ask_.load(std::memory_order_relaxed);
+  bool may_query() noexcept {
+    queried_.store(true, std::memory_order_relaxed);
+    return may_query_.load(std::memory_order_relaxed);
   }
 
  private:
@@ -89,8 +90,8 @@ class Driver {
   const std::span<Function> functions_;
   const std::span<const Query> queries_;
   std::atomic<bool> found_{false};
-  std::atomic<bool> may_ask_{true};
-  std::atomic<bool> asked_{false};
+  std::atomic<bool> may_query_{true};
+  std::atomic<bool> queried_{false};
 };
 
 // A wrapper at work on this thread. Another library's interposer that stands behind it may look the

@@ -3,16 +3,16 @@
 #include <cstring>
 
 #include "recorder/devices/registry.h"
-#include "shim/gpu/ask.h"
 #include "shim/gpu/hip_driver.h"
 #include "shim/gpu/queries.h"
+#include "shim/gpu/query_call.h"
 #include "shim/gpu/site.h"
 
 namespace oomrec::shim::hip {
 namespace {
 
 using Result = hipError_t;
-gpu::Driver& asked_driver() noexcept { return gpu::g_hip; }
+gpu::Driver& queried_driver() noexcept { return gpu::g_hip; }
 
 template <class... Parameters>
 Result call(const std::atomic<void*>& query, Parameters... parameters) noexcept {
@@ -23,18 +23,18 @@ Result call(const std::atomic<void*>& query, Parameters... parameters) noexcept 
 
 // The runtime keeps a thread's last error for hipGetLastError(); in older versions a call that goes
 // well takes it away. A refusal is put back by one more; beside any other error nothing is asked.
-class Asking {
+class QueryScope {
  public:
-  Asking() noexcept : before_(call(g_query_hipPeekAtLastError)) {}
-  ~Asking() {
+  QueryScope() noexcept : before_(call(g_query_hipPeekAtLastError)) {}
+  ~QueryScope() {
     if (!is_allowed() || call(g_query_hipPeekAtLastError) == before_) return;
     constexpr std::size_t kTooMuch = std::size_t{1} << 60;
     void* none = nullptr;
     before_ == hipSuccess ? call(g_query_hipGetLastError)
                           : call(g_query_hipMalloc, &none, kTooMuch);
   }
-  Asking(const Asking&) = delete;
-  Asking& operator=(const Asking&) = delete;
+  QueryScope(const QueryScope&) = delete;
+  QueryScope& operator=(const QueryScope&) = delete;
   bool is_allowed() const noexcept {
     return before_ == hipSuccess || before_ == hipErrorOutOfMemory;
   }
@@ -42,7 +42,7 @@ class Asking {
  private:
   const Result before_;
 };
-OOMREC_HIP_QUERIES(OOMREC_ASK)
+OOMREC_HIP_QUERIES(OOMREC_QUERY_CALL)
 
 constexpr hipStreamCaptureMode kRelaxed = 2;      // hipStreamCaptureModeRelaxed
 constexpr hipStreamCaptureStatus kCapturing = 1;  // hipStreamCaptureStatusActive
@@ -50,9 +50,9 @@ constexpr hipMemPoolAttr kReserved = 5;           // hipMemPoolAttrReservedMemCu
 
 class Relaxed {
  public:
-  Relaxed() noexcept : exchanged_(ask_hipThreadExchangeStreamCaptureMode(&mode_)) {}
+  Relaxed() noexcept : exchanged_(query_hipThreadExchangeStreamCaptureMode(&mode_)) {}
   ~Relaxed() {
-    if (exchanged_) ask_hipThreadExchangeStreamCaptureMode(&mode_);
+    if (exchanged_) query_hipThreadExchangeStreamCaptureMode(&mode_);
   }
   Relaxed(const Relaxed&) = delete;
   Relaxed& operator=(const Relaxed&) = delete;
@@ -69,7 +69,7 @@ gpu::Site site_of(int device) noexcept { return {device, gpu::context_of_ordinal
 gpu::Site site() noexcept {
   int device = -1;
   const bool asks = g_query_hipGetDevice.load(std::memory_order_acquire) != nullptr;
-  return asks && asked_driver().may_ask() && call(g_query_hipGetDevice, &device) == hipSuccess
+  return asks && queried_driver().may_query() && call(g_query_hipGetDevice, &device) == hipSuccess
              ? site_of(device)
              : gpu::Site{};
 }
@@ -78,7 +78,7 @@ gpu::Site site_of_stream(void* stream) noexcept {
   constexpr std::uintptr_t kPerThread = 2;  // hipStreamPerThread; 0 and 1: the legacy stream
   hipDevice_t device = -1;
   if (reinterpret_cast<std::uintptr_t>(stream) > kPerThread &&
-      ask_hipStreamGetDevice(static_cast<hipStream_t>(stream), &device))
+      query_hipStreamGetDevice(static_cast<hipStream_t>(stream), &device))
     return site_of(device);
   return site();
 }
@@ -86,7 +86,7 @@ gpu::Site site_of_stream(void* stream) noexcept {
 bool memory(std::uint64_t& free_bytes, std::uint64_t& total_bytes) noexcept {
   const Relaxed relaxed;
   std::size_t free = 0, total = 0;
-  if (!ask_hipMemGetInfo(&free, &total)) return false;
+  if (!query_hipMemGetInfo(&free, &total)) return false;
   free_bytes = free;
   total_bytes = total;
   return true;
@@ -94,14 +94,15 @@ bool memory(std::uint64_t& free_bytes, std::uint64_t& total_bytes) noexcept {
 
 void identify(recorder::DeviceIdentity& identity) noexcept {
   hipUUID uuid{};
-  if (ask_hipDeviceGetUuid(&uuid, identity.ordinal)) std::memcpy(identity.uuid, &uuid, sizeof uuid);
-  if (!ask_hipDeviceGetName(identity.name, int{sizeof identity.name - 1}, identity.ordinal))
+  if (query_hipDeviceGetUuid(&uuid, identity.ordinal))
+    std::memcpy(identity.uuid, &uuid, sizeof uuid);
+  if (!query_hipDeviceGetName(identity.name, int{sizeof identity.name - 1}, identity.ordinal))
     identity.name[0] = '\0';
 }
 
 std::uint32_t version() noexcept {
   int version = 0;
-  return ask_hipRuntimeGetVersion(&version) ? static_cast<std::uint32_t>(version) : 0;
+  return query_hipRuntimeGetVersion(&version) ? static_cast<std::uint32_t>(version) : 0;
 }
 
 std::uint64_t capturing_graph(void* stream) noexcept {
@@ -110,27 +111,28 @@ std::uint64_t capturing_graph(void* stream) noexcept {
   unsigned long long id = 0;
   const hipGraphNode_t** const no_dependencies = nullptr;
   std::size_t* const no_count = nullptr;
-  const bool known = ask_hipStreamGetCaptureInfo_v2(static_cast<hipStream_t>(stream), &status, &id,
-                                                    &graph, no_dependencies, no_count);
+  const bool known = query_hipStreamGetCaptureInfo_v2(static_cast<hipStream_t>(stream), &status,
+                                                      &id, &graph, no_dependencies, no_count);
   return known && status == kCapturing ? reinterpret_cast<std::uint64_t>(graph) : 0;
 }
 
 std::uint64_t bytes_at(std::uint64_t address) noexcept {
   hipDeviceptr_t base = nullptr;
   std::size_t bytes = 0;
-  return ask_hipMemGetAddressRange(&base, &bytes, reinterpret_cast<hipDeviceptr_t>(address)) ? bytes
-                                                                                             : 0;
+  return query_hipMemGetAddressRange(&base, &bytes, reinterpret_cast<hipDeviceptr_t>(address))
+             ? bytes
+             : 0;
 }
 
 void* pool(std::int32_t ordinal) noexcept {
   hipMemPool_t found = nullptr;
-  return ask_hipDeviceGetMemPool(&found, ordinal) ? found : nullptr;
+  return query_hipDeviceGetMemPool(&found, ordinal) ? found : nullptr;
 }
 
 bool pool_reserved(void* of, std::uint64_t& bytes) noexcept {
   const Relaxed relaxed;
   std::uint64_t reserved = 0;
-  if (!ask_hipMemPoolGetAttribute(static_cast<hipMemPool_t>(of), kReserved, &reserved))
+  if (!query_hipMemPoolGetAttribute(static_cast<hipMemPool_t>(of), kReserved, &reserved))
     return false;
   bytes = reserved;
   return true;

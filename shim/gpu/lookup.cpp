@@ -5,8 +5,6 @@
 // asks: it is done here, and what it finds is wrapped. The others (RTLD_DEFAULT, RTLD_NEXT, the
 // handle of the whole program) may meet our own definitions, which the program must not find where
 // it would have found nothing without us; else the next function answers, entered by a jump.
-#include "shim/gpu/lookup.h"
-
 #include <dlfcn.h>
 #include <link.h>
 
@@ -15,17 +13,17 @@
 
 #include "recorder/devices/registry.h"
 #include "recorder/recorder.h"
-#include "shim/gpu/ask_loader.h"
 #include "shim/gpu/driver.h"
-#include "shim/next.h"
+#include "shim/gpu/loader_scope.h"
+#include "shim/interpose/next.h"
+#include "shim/interpose/real_dlsym.h"
 
-// glibc's alone, like all that is asked of the loader here.
+// Only glibc has it.
 extern "C" int dladdr1(const void*, Dl_info*, void**, int) noexcept __attribute__((weak));
-extern "C" void* dlvsym(void*, const char*, const char*) noexcept __attribute__((weak));
 
 extern "C" {
 // What the program's look-ups would have met without us: the loader's, or another preload's.
-__attribute__((visibility("hidden"))) std::atomic<oomrec::shim::gpu::Dlsym> oomrec_next_dlsym;
+__attribute__((visibility("hidden"))) std::atomic<oomrec::shim::Dlsym> oomrec_next_dlsym;
 
 // `answered` 0: the next function shall answer, entered by a jump.
 struct DlsymAnswer {
@@ -40,7 +38,6 @@ __attribute__((visibility("hidden"))) DlsymAnswer oomrec_dlsym_filter(void* libr
 namespace oomrec::shim::gpu {
 namespace {
 
-constinit std::atomic<Dlsym> g_real{nullptr};
 static_assert(sizeof oomrec_next_dlsym == sizeof(Dlsym), "the jump reads it");
 constexpr DlsymAnswer kNotOurs{nullptr, 0};
 
@@ -115,7 +112,7 @@ class LookUpOf {
 
   void* beside_caller() const noexcept {
     const link_map* const caller = library_at(caller_);
-    const AskLoader asking;
+    const LoaderScope loader;
     void* const library = caller != nullptr && *caller->l_name != '\0'
                               ? ::dlopen(caller->l_name, RTLD_LAZY | RTLD_NOLOAD)
                               : nullptr;
@@ -136,17 +133,6 @@ class LookUpOf {
 };
 
 }  // namespace
-
-Dlsym real_dlsym() noexcept {
-  if (const Dlsym known = g_real.load(std::memory_order_relaxed)) return known;
-  void* found = nullptr;
-  for (const char* const version : {"GLIBC_2.34", "GLIBC_2.2.5", "GLIBC_2.17"})
-    if (found == nullptr && dlvsym != nullptr) found = ::dlvsym(RTLD_NEXT, "dlsym", version);
-  // Another C library's is its own: it does not see ours.
-  const Dlsym real = found != nullptr ? reinterpret_cast<Dlsym>(found) : ::dlsym;
-  g_real.store(real, std::memory_order_relaxed);
-  return real;
-}
 
 }  // namespace oomrec::shim::gpu
 

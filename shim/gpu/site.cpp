@@ -58,7 +58,7 @@ std::uint32_t entry_of(Vendor vendor, std::int32_t ordinal) noexcept {
     const std::uint32_t entry = recorder::device_entry(scope.in_hook(), vendor, ordinal);
     if (entry != 0) return entry;
   }
-  if (!driver_of(vendor).may_ask()) return 0;
+  if (!driver_of(vendor).may_query()) return 0;
   recorder::DeviceIdentity identity{vendor, ordinal, {}, {}};
   const Queries& ask = queries_of(vendor);
   ask.identify(identity);

@@ -6,8 +6,8 @@
 
 #include <string_view>
 
-#include "shim/export.h"
 #include "shim/gpu/actions.h"
+#include "shim/interpose/export.h"
 
 #define OOMREC_WRAPPER(name, base, parameters, arguments, action)                \
   OOMREC_HOOK(Result, name, parameters) {                                        \

@@ -5,7 +5,7 @@
 namespace oomrec::shim {
 
 // Asked by the constructor. True: it stays off, without a word, until oomrec_start().
-bool is_loaded_later() noexcept;
+bool is_dlopened() noexcept;
 
 inline constexpr const char* kOffByMode =
     "everything: recording is off, by `oomrec run --mode off` or OOMREC_MODE=off";
@@ -13,6 +13,6 @@ inline constexpr const char* kOffByPrivilege =
     "everything: the program is privileged (setuid, setgid or capabilities), and is not recorded";
 
 // What oomrec_missing() says; a literal, or as long-lived.
-void tell_missing(const char* what) noexcept;
+void set_missing(const char* what) noexcept;
 
 }  // namespace oomrec::shim

@@ -17,7 +17,7 @@
 #include "recorder/state/notifications.h"
 #include "recorder/state/state.h"
 #include "shim/api.h"
-#include "shim/export.h"
+#include "shim/interpose/export.h"
 
 namespace {
 

@@ -4,16 +4,16 @@
 
 #include "common/system/hook_scope.h"
 #include "recorder/fault_injection/fault_injection.h"
-#include "shim/next.h"
+#include "shim/interpose/next.h"
 
 namespace oomrec::shim::gpu {
 
-class AskLoader {
+class LoaderScope {
  public:
-  AskLoader() noexcept = default;
-  ~AskLoader() { g_next.dlerror(); }
-  AskLoader(const AskLoader&) = delete;
-  AskLoader& operator=(const AskLoader&) = delete;
+  LoaderScope() noexcept = default;
+  ~LoaderScope() { g_next.dlerror(); }
+  LoaderScope(const LoaderScope&) = delete;
+  LoaderScope& operator=(const LoaderScope&) = delete;
 
   // What the loader allocates meanwhile is part of this scope.
   const HookScope& scope() const noexcept { return scope_; }

@@ -1,4 +1,4 @@
-#include "shim/next.h"
+#include "shim/interpose/next.h"
 
 #include <dlfcn.h>
 #include <string.h>
@@ -8,7 +8,7 @@
 #include <cerrno>
 #include <type_traits>
 
-#include "shim/gpu/lookup.h"
+#include "shim/interpose/real_dlsym.h"
 
 namespace oomrec::shim {
 
@@ -90,7 +90,7 @@ OOMREC_NEXT_FUNCTIONS(X)
 
 template <class Function>
 void look_up(Function*& next, const char* name, Function* absent) noexcept {
-  void* const found = gpu::real_dlsym()(RTLD_NEXT, name);
+  void* const found = real_dlsym()(RTLD_NEXT, name);
   next = found != nullptr ? reinterpret_cast<Function*>(found) : absent;
 }
 

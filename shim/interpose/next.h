@@ -13,7 +13,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "shim/next_functions.h"
+#include "shim/interpose/next_functions.h"
 
 namespace oomrec::shim {
 

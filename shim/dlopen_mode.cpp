@@ -1,4 +1,4 @@
-#include "shim/late.h"
+#include "shim/dlopen_mode.h"
 
 #include <dlfcn.h>
 #include <link.h>
@@ -19,7 +19,7 @@
 #include "recorder/recorder.h"
 #include "recorder/tick/tick.h"
 #include "shim/api.h"
-#include "shim/export.h"
+#include "shim/interpose/export.h"
 
 extern "C" int dladdr1(const void*, Dl_info*, void**, int) noexcept __attribute__((weak));
 extern "C" const char* gnu_get_libc_version() __attribute__((weak));
@@ -42,7 +42,7 @@ constexpr const char* kHeapNote =
     "process "
     "and what frameworks say of their devices is all that is known";
 
-constinit bool g_late = false;
+constinit bool g_dlopened = false;
 constinit std::atomic<bool> g_beginning{false};
 constinit std::atomic<const char*> g_missing{""};
 
@@ -67,7 +67,7 @@ bool begin() noexcept {
   Options options = read_options(environ, problems);
   const bool is_privileged = ::getauxval(AT_SECURE) != 0;
   if (is_privileged || options.mode == Mode::off) {
-    tell_missing(is_privileged ? kOffByPrivilege : kOffByMode);
+    set_missing(is_privileged ? kOffByPrivilege : kOffByMode);
     return false;
   }
   // What only those enforce who see the calls.
@@ -81,13 +81,13 @@ bool begin() noexcept {
   if (!begun) return false;
   ::on_exit(on_end, nullptr);
   ::__register_atfork(nullptr, nullptr, in_fork_child, &__dso_handle);
-  tell_missing(kNoEvents);
+  set_missing(kNoEvents);
   return true;
 }
 
 }  // namespace
 
-bool is_loaded_later() noexcept {
+bool is_dlopened() noexcept {
   const link_map* const ours = map_of(reinterpret_cast<const void*>(&map_of));
   const link_map* const libc = map_of(reinterpret_cast<const void*>(&gnu_get_libc_version));
   if (ours == nullptr || libc == nullptr) return false;
@@ -96,12 +96,12 @@ bool is_loaded_later() noexcept {
   const link_map* next = ours;
   while (next != nullptr && next != libc) next = next->l_next;
   // Of another namespace (dlmopen) the first is not the program, which has no name.
-  g_late = next == nullptr || first->l_name[0] != '\0';
-  if (g_late) tell_missing(kNothingBegun);
-  return g_late;
+  g_dlopened = next == nullptr || first->l_name[0] != '\0';
+  if (g_dlopened) set_missing(kNothingBegun);
+  return g_dlopened;
 }
 
-void tell_missing(const char* what) noexcept { g_missing.store(what, std::memory_order_release); }
+void set_missing(const char* what) noexcept { g_missing.store(what, std::memory_order_release); }
 
 }  // namespace oomrec::shim
 
@@ -112,8 +112,8 @@ extern "C" {
 
 OOMREC_EXPORT int oomrec_start(void) {
   using namespace oomrec;
-  if (recorder::is_active() || !shim::g_late) return recorder::is_active() ? 1 : 0;
-  if (shim::g_beginning.exchange(true)) return 0;  // another thread is at it
+  if (recorder::is_active() || !shim::g_dlopened) return recorder::is_active() ? 1 : 0;
+  if (shim::g_beginning.exchange(true)) return 0;  // another thread is starting it
   const bool begun = shim::begin();
   if (!begun) shim::g_beginning.store(false);
   return begun ? 1 : 0;
@@ -131,7 +131,7 @@ OOMREC_EXPORT void oomrec_note_device(const char* kind, int32_t ordinal, const c
                                       uint64_t total_bytes, uint64_t free_bytes,
                                       uint64_t allocated_bytes, uint64_t reserved_bytes) {
   using namespace oomrec;
-  if (!shim::g_late || kind == nullptr) return;
+  if (!shim::g_dlopened || kind == nullptr) return;
   const std::string_view vendor{kind};
   if (vendor != "cuda" && vendor != "hip") return;
   recorder::FrameworkDevice note{};

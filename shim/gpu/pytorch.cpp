@@ -4,7 +4,7 @@
 // The profiler is told as without us. Reports come from inside an allocator that holds its lock: no
 // driver is asked here, and the loader only once, by the first call of any of them (python loads
 // libc10 apart from all others, where RTLD_NEXT does not look).
-#include "shim/gpu/torch.h"
+#include "shim/gpu/pytorch.h"
 
 #include <dlfcn.h>
 
@@ -12,9 +12,9 @@
 #include "recorder/devices/pytorch.h"
 #include "recorder/devices/registry.h"
 #include "recorder/recorder.h"
-#include "shim/export.h"
-#include "shim/gpu/ask_loader.h"
-#include "shim/gpu/lookup.h"
+#include "shim/gpu/loader_scope.h"
+#include "shim/interpose/export.h"
+#include "shim/interpose/real_dlsym.h"
 
 namespace oomrec::shim::gpu {
 namespace {
@@ -66,7 +66,7 @@ void* open_libc10(const void* caller) noexcept {
 
 // Threads may do this side by side: all find the same.
 [[gnu::cold, gnu::noinline]] void resolve(const void* caller) noexcept {
-  const AskLoader asking;
+  const LoaderScope loader;
   void* const library = open_libc10(caller);
   for (Function* const function : kFunctions) {
     void* found = real_dlsym()(RTLD_NEXT, function->name);
@@ -146,7 +146,7 @@ bool is_forwarded(Device device, const void* caller) {
 
 void forget_torch_if_closed() noexcept {
   if (!g_resolved.load(std::memory_order_acquire)) return;
-  const AskLoader asking;
+  const LoaderScope loader;
   for (Function* const function : kFunctions) {
     Dl_info info;
     void* const real = function->real.load(std::memory_order_relaxed);

@@ -1,0 +1,28 @@
+#include "shim/interpose/real_dlsym.h"
+
+#include <dlfcn.h>
+
+#include <atomic>
+
+// Only glibc has it.
+extern "C" void* dlvsym(void*, const char*, const char*) noexcept __attribute__((weak));
+
+namespace oomrec::shim {
+namespace {
+
+constinit std::atomic<Dlsym> g_real{nullptr};
+
+}  // namespace
+
+Dlsym real_dlsym() noexcept {
+  if (const Dlsym known = g_real.load(std::memory_order_relaxed)) return known;
+  void* found = nullptr;
+  for (const char* const version : {"GLIBC_2.34", "GLIBC_2.2.5", "GLIBC_2.17"})
+    if (found == nullptr && dlvsym != nullptr) found = ::dlvsym(RTLD_NEXT, "dlsym", version);
+  // Another C library resolves this name to its own dlsym, not to ours.
+  const Dlsym real = found != nullptr ? reinterpret_cast<Dlsym>(found) : ::dlsym;
+  g_real.store(real, std::memory_order_relaxed);
+  return real;
+}
+
+}  // namespace oomrec::shim
