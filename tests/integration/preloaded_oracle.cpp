@@ -10,7 +10,7 @@
 #include <cstdlib>
 
 #include "recorder/stack/stack.h"
-#include "tests/unit/stack/oracle.h"
+#include "tests/unit/recorder/stack/oracle.h"
 
 extern "C" {
 void* __libc_malloc(std::size_t);

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "tests/unit/bundle/session_image.h"
+#include "tests/unit/common/bundle/session_image.h"
 #include "tests/unit/deaths/fake_system.h"
 #include "tools/deaths/ending.h"
 

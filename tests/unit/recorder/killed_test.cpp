@@ -7,7 +7,7 @@
 #include "recorder/recorder.h"
 #include "recorder/state/state.h"
 #include "recorder/tick/checkpoints.h"
-#include "tests/unit/session/fixtures.h"
+#include "tests/unit/recorder/session/fixtures.h"
 
 using namespace oomrec;
 using namespace oomrec::session;

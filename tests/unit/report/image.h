@@ -4,7 +4,7 @@
 #include <fstream>
 #include <memory>
 
-#include "tests/unit/bundle/session_image.h"
+#include "tests/unit/common/bundle/session_image.h"
 #include "tests/unit/scratch_directory.h"
 #include "tools/bundles/source.h"
 

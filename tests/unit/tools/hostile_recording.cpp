@@ -6,7 +6,7 @@
 #include <cstdio>
 #include <fstream>
 
-#include "tests/unit/session/session_image.h"
+#include "tests/unit/common/session/session_image.h"
 
 using namespace oomrec;
 using namespace oomrec::session;

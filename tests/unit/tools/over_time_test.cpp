@@ -3,7 +3,7 @@
 
 #include <fstream>
 
-#include "tests/unit/bundle/session_image.h"
+#include "tests/unit/common/bundle/session_image.h"
 #include "tests/unit/scratch_directory.h"
 #include "tools/analysis/checkpoints.h"
 #include "tools/analysis/timeline.h"

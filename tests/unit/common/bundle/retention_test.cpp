@@ -1,0 +1,219 @@
+#include "common/bundle/retention.h"
+
+#include <doctest/doctest.h>
+
+#include <filesystem>
+#include <vector>
+
+#include "common/bundle/directory.h"
+#include "common/text/expand.h"
+#include "tests/unit/common/bundle/scratch.h"
+#include "tests/unit/common/bundle/session_image.h"
+
+using namespace oomrec;
+using namespace oomrec::bundle;
+
+namespace {
+
+StoredBundle stored(std::uint64_t created, std::uint64_t process, std::uint32_t process_bundle,
+                    bool is_memory = true, std::uint64_t bytes = 10) {
+  StoredBundle bundle{};
+  bundle.created = created;
+  bundle.bytes = bytes;
+  bundle.process = process;
+  bundle.process_bundle = process_bundle;
+  bundle.is_memory = is_memory;
+  return bundle;
+}
+
+struct Row {
+  const char* what;
+  std::vector<StoredBundle> bundles;
+  Bounds bounds;
+  std::vector<std::uint64_t> gone;  // by created
+};
+
+}  // namespace
+
+TEST_CASE("what goes first") {
+  const Row rows[] = {
+      {"within the bounds nothing goes", {stored(1, 1, 1), stored(2, 2, 1)}, {2, 20}, {}},
+      {"the oldest goes", {stored(2, 2, 1), stored(1, 1, 1), stored(3, 3, 1)}, {2, 0}, {1}},
+      {"a verdict that is not memory goes before the oldest",
+       {stored(1, 1, 1), stored(2, 2, 1, false), stored(3, 3, 1)},
+       {2, 0},
+       {2}},
+      {"a later bundle of a process goes before the oldest",
+       {stored(1, 1, 1), stored(2, 2, 1), stored(3, 2, 2), stored(4, 3, 1)},
+       {3, 0},
+       {3}},
+      {"a later bundle whose first is not there counts as any other",
+       {stored(1, 1, 1), stored(2, 2, 2), stored(3, 3, 1)},
+       {2, 0},
+       {1}},
+      {"not memory goes before later ones",
+       {stored(1, 1, 1), stored(2, 1, 2), stored(3, 2, 1, false), stored(4, 3, 1)},
+       {2, 0},
+       {2, 3}},
+      {"the newest stays, whatever it is",
+       {stored(1, 1, 1), stored(2, 1, 2, false, 1000)},
+       {1, 5},
+       {1}},
+      {"bytes count too",
+       {stored(1, 1, 1, true, 60), stored(2, 2, 1, true, 60), stored(3, 3, 1, true, 60)},
+       {0, 130},
+       {1}},
+      {"no bounds, nothing goes", {stored(1, 1, 1), stored(2, 2, 1)}, {0, 0}, {}},
+  };
+  for (Row row : rows) {
+    CAPTURE(row.what);
+    choose_victims(row.bundles, row.bounds);
+    std::vector<std::uint64_t> gone;
+    for (const StoredBundle& bundle : row.bundles)
+      if (bundle.gone) gone.push_back(bundle.created);
+    CHECK(gone == row.gone);
+  }
+}
+
+TEST_CASE("a directory keeps its newest bundles and what is not ours") {
+  session::TrainingSession session;
+  Scratch scratch;
+  scratch.max_dumps = 2;
+  std::filesystem::create_directories(scratch.dumps / "oom_cpu_20200101_000000_001");
+  Cause cause;
+  cause.trigger = Trigger::soft_limit;
+  cause.failure = session.failure;
+  cause.alive = false;
+  std::string last;
+  for (unsigned i = 0; i < 4; ++i) {
+    cause.realtime_ns = (1795256102U + i) * std::uint64_t{1'000'000'000};
+    cause.number = i + 1;
+    last = scratch.write(session.view(), cause).filename();
+  }
+  CHECK(last == "oom_cpu_20261121_101505_001");
+  CHECK(scratch.entries() == 3);
+  CHECK(std::filesystem::exists(scratch.dumps / "oom_cpu_20200101_000000_001"));
+  CHECK(std::filesystem::exists(scratch.dumps / "oom_cpu_20261121_101502_001"));  // its first
+  CHECK(std::filesystem::exists(scratch.dumps / last));
+}
+
+TEST_CASE("a killed process' bundle outlives those that somebody asked for") {
+  session::TrainingSession session;
+  Scratch scratch;
+  scratch.max_dumps = 2;
+  Cause cause;
+  cause.alive = false;
+  for (const Trigger trigger : {Trigger::killed, Trigger::request, Trigger::soft_limit}) {
+    cause.trigger = trigger;
+    cause.failure = trigger == Trigger::soft_limit ? session.failure : 0;
+    ++cause.number;
+    cause.realtime_ns = (1795256102U + cause.number) * 1'000'000'000;
+    scratch.write(session.view(), cause);
+  }
+  CHECK(std::filesystem::exists(scratch.dumps / "oom_cpu_20261121_101503_001"));
+  CHECK_FALSE(std::filesystem::exists(scratch.dumps / "oom_cpu_20261121_101504_001"));
+  CHECK(std::filesystem::exists(scratch.dumps / "oom_cpu_20261121_101505_001"));
+}
+
+TEST_CASE("a worker that its parent ended goes before one that the kernel killed") {
+  session::TrainingSession session;
+  Scratch scratch;
+  scratch.max_dumps = 2;
+  session::Death by_kernel{}, by_parent{};
+  by_kernel.realtime_ns = by_parent.realtime_ns = 1795256102'000'000'000U;
+  by_kernel.flags = by_parent.flags = session::kDeathWaited;
+  by_kernel.wait_status = 9;
+  by_kernel.kernel_line_kind = static_cast<session::u32>(session::KernelLine::cgroup);
+  by_parent.wait_status = 15;
+  Cause cause;
+  cause.alive = false;
+  cause.trigger = Trigger::killed;
+  for (const session::Death* const death : {&by_kernel, &by_parent, &by_parent}) {
+    cause.death = death;
+    ++cause.number;
+    cause.realtime_ns = (1795256102U + cause.number) * 1'000'000'000;
+    session.header().start_ticks += 1;  // another process
+    scratch.write(session.view(), cause);
+  }
+  CHECK(std::filesystem::exists(scratch.dumps / "oom_cpu_20261121_101503_001"));
+  CHECK_FALSE(std::filesystem::exists(scratch.dumps / "oom_cpu_20261121_101504_001"));
+  CHECK(std::filesystem::exists(scratch.dumps / "oom_cpu_20261121_101505_001"));
+}
+
+TEST_CASE("a name is given once, though its bundle may be gone") {
+  session::TrainingSession session;
+  Cause cause;
+  cause.trigger = Trigger::request;
+  cause.alive = false;
+  cause.realtime_ns = 1795256102'000'000'000U;
+  for (const std::uint64_t max_dumps : {1, 2}) {
+    Scratch scratch;
+    scratch.max_dumps = max_dumps;
+    for (const char* name : {"001", "002", "003", "004", "005"}) {
+      ++cause.number;
+      CHECK(scratch.write(session.view(), cause).filename() ==
+            std::string{"oom_cpu_20261121_101502_"} + name);
+    }
+  }
+}
+
+TEST_CASE("a number follows those of its second that other backends and writers have") {
+  session::TrainingSession session;
+  Scratch scratch;
+  for (const char* name : {"oom_cuda_20261121_101502_007", ".oom_cpu_20261121_101502_008.partial",
+                           "oom_cpu_20261121_101503_009", "oom_cpu_20261121_101502_010x"})
+    std::filesystem::create_directories(scratch.dumps / name);
+  Cause cause;
+  cause.trigger = Trigger::request;
+  cause.alive = false;
+  cause.realtime_ns = 1795256102'000'000'000U;
+  CHECK(scratch.write(session.view(), cause).filename() == "oom_cpu_20261121_101502_009");
+}
+
+TEST_CASE("what dead writers left goes when it is old") {
+  session::TrainingSession session;
+  Scratch scratch;
+  const auto old = scratch.dumps / ".oom_cpu_20200101_000000_001.partial";
+  const auto fresh = scratch.dumps / ".oom_cpu_20200101_000000_002.partial";
+  for (const auto& path : {old, fresh}) {
+    std::filesystem::create_directories(path);
+    std::ofstream{path / "events.json"} << "[";
+  }
+  std::filesystem::last_write_time(
+      old, std::filesystem::file_time_type::clock::now() - std::chrono::hours(1));
+  Cause cause;
+  cause.trigger = Trigger::request;
+  cause.alive = false;
+  scratch.write(session.view(), cause);
+  CHECK_FALSE(std::filesystem::exists(old));
+  CHECK(std::filesystem::exists(fresh));
+}
+
+TEST_CASE("names of bundles") {
+  CHECK(is_bundle_name("oom_cpu_20261121_101530_001"));
+  CHECK(is_bundle_name("oom_cuda_20261121_101530_1000"));
+  for (const char* name : {"oom_cpu_20261121_101530_01", "oom_20261121_101530_001", "oom_cpu",
+                           "xoom_cpu_20261121_101530_001", "oom_cpu_20261121_101530_001x"})
+    CHECK_FALSE(is_bundle_name(name));
+}
+
+TEST_CASE("% words of a dump directory") {
+  struct {
+    const char* pattern;
+    const char* path;
+  } const rows[] = {{"/d/%p", "/d/42"},
+                    {"/d/%h-%e", "/d/node_7-train"},
+                    {"/d/%t", "/d/20261121_101500"},
+                    {"/d/100%%", "/d/100%"},
+                    {"/d/%x%", "/d/%x%"}};
+  for (const auto& row : rows) {
+    char path[64];
+    CHECK(expand_path(row.pattern, {42, "node/7", "/usr/bin/train", 1795256100'000'000'000U}, path,
+                      sizeof path));
+    CHECK(std::string{path} == row.path);
+  }
+  char path[8];
+  CHECK_FALSE(expand_path("/a/long/path", {}, path, sizeof path));
+  CHECK(expand_path("/%e", {1, "", "..", 0}, path, sizeof path));
+  CHECK(std::string{path} == "/__");
+}

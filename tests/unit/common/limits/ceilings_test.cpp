@@ -1,0 +1,112 @@
+// What bounds memory: the soft limit with its reserve, and the ceilings of fixture files.
+#include <doctest/doctest.h>
+
+#include "common/limits/ceilings.h"
+#include "common/session/layout.h"
+#include "recorder/live/soft_limit.h"
+#include "tests/unit/common/limits/machine.h"
+
+using namespace oomrec;
+using namespace oomrec::limit;
+using oomrec::tests::Machine;
+
+namespace {
+
+const InHook kHook = OutsideHooks::in_hook();
+constexpr std::int64_t kMiB = 1 << 20;
+
+}  // namespace
+
+TEST_CASE("without a limit everything is admitted") {
+  SoftLimit limit;
+  CHECK(limit.admits(kMiB << 20, ~std::uint64_t{0}));
+}
+
+TEST_CASE("a request is refused when it would pass the limit") {
+  SoftLimit limit;
+  limit.set(100 * kMiB);
+  CHECK(limit.admits(60 * kMiB, 40 * kMiB));
+  CHECK_FALSE(limit.admits(60 * kMiB, 40 * kMiB + 1));
+  CHECK_FALSE(limit.admits(60 * kMiB, ~std::uint64_t{0}));  // the sum overflows
+  CHECK(limit.admits(-5, 100 * kMiB));
+}
+
+TEST_CASE("after the first refusal a reserve is open for small requests and arenas only") {
+  SoftLimit limit;
+  limit.set(100 * kMiB);
+  CHECK_FALSE(limit.admits(100 * kMiB, 1000));  // the first
+  CHECK(limit.admits(100 * kMiB, 1000));
+  CHECK(limit.admits(108 * kMiB - 1000, 1000));
+  CHECK_FALSE(limit.admits(108 * kMiB - 1000, 1001));
+  CHECK_FALSE(limit.admits(100 * kMiB, 64 * 1024));
+  CHECK(limit.admits(100 * kMiB, kMiB, true));  // an arena of Python's small objects
+  CHECK_FALSE(limit.admits(100 * kMiB, kMiB + 1, true));
+  CHECK_FALSE(limit.admits(108 * kMiB, 4096, true));
+  limit.forget();
+  CHECK_FALSE(limit.admits(100 * kMiB, 1000));
+
+  limit.set(std::uint64_t{1000} * kMiB);
+  limit.forget();
+  CHECK_FALSE(limit.admits(1000 * kMiB, 1));
+  CHECK(limit.admits(1020 * kMiB - 1, 1));
+  CHECK_FALSE(limit.admits(1020 * kMiB, 1));
+}
+
+TEST_CASE("usage comes from /proc/self/status") {
+  Machine machine;
+  machine.file("/proc/self/status",
+               "Name:\tx\nVmSize:\t    1000 kB\nVmRSS:\t     200 kB\nVmData:\t  300 kB\n");
+  Ceilings seen;
+  read_usage(kHook, seen);
+  CHECK(seen.vm_bytes == 1000 * 1024);
+  CHECK(seen.rss_bytes == 200 * 1024);
+  CHECK(seen.data_bytes == 300 * 1024);
+}
+
+TEST_CASE("cgroup v2: the lowest limit among the ancestors binds") {
+  Machine machine;
+  machine.file("/proc/self/cgroup", "0::/user/app\n");
+  machine.file("/cgroup/user/app/memory.max", "max\n");
+  machine.file("/cgroup/user/app/memory.current", "700\n");
+  machine.file("/cgroup/user/memory.max", "1000000\n");
+  machine.file("/cgroup/user/memory.current", "900000\n");
+  machine.file("/cgroup/user/memory.stat",
+               "anon 1\nfile 2\ninactive_anon 5\ninactive_file 100000\n");
+  Ceilings seen;
+  read_cgroup(kHook, seen);
+  CHECK(seen.cgroup_limit_bytes == 1000000);
+  CHECK(seen.cgroup_used_bytes == 800000);
+}
+
+TEST_CASE("cgroup v1: a path that is not visible here means the mounted root") {
+  Machine machine;
+  machine.file("/proc/self/cgroup", "5:cpu,cpuacct:/other\n4:memory:/docker/abc\n0::/\n");
+  machine.file("/cgroup/memory/memory.limit_in_bytes", "5000\n");
+  machine.file("/cgroup/memory/memory.usage_in_bytes", "4000\n");
+  machine.file("/cgroup/memory/memory.stat", "inactive_file 1\ntotal_inactive_file 500\n");
+  Ceilings seen;
+  read_cgroup(kHook, seen);
+  CHECK(seen.cgroup_limit_bytes == 5000);
+  CHECK(seen.cgroup_used_bytes == 3500);
+}
+
+TEST_CASE("cgroup v1 without a limit is unlimited; no cgroup at all is not known") {
+  Machine machine;
+  Ceilings seen;
+  read_cgroup(kHook, seen);
+  CHECK(seen.cgroup_limit_bytes == 0);
+  machine.file("/proc/self/cgroup", "4:memory:/a\n");
+  machine.file("/cgroup/memory/a/memory.limit_in_bytes", "9223372036854771712\n");
+  machine.file("/cgroup/memory/a/memory.usage_in_bytes", "4000\n");
+  read_cgroup(kHook, seen);
+  CHECK(seen.cgroup_limit_bytes == session::kUnlimited);
+  CHECK(seen.cgroup_used_bytes == 4000);
+}
+
+TEST_CASE("this machine's own ceilings can be read") {
+  const Ceilings seen = read_ceilings(kHook);
+  CHECK(seen.vm_bytes > seen.rss_bytes);
+  CHECK(seen.rss_bytes > 0);
+  CHECK(seen.ram_bytes > seen.rss_bytes);
+  CHECK(seen.rlimit_as_bytes != 0);
+}

@@ -1,0 +1,175 @@
+// The verdict of a refusal that no limit on bytes explains: what was refused, and by what.
+#include "common/verdict/verdict.h"
+
+#include <doctest/doctest.h>
+
+#include <cerrno>
+#include <string>
+
+#include "tests/unit/common/bundle/session_image.h"
+
+using namespace oomrec;
+using namespace oomrec::bundle;
+using session::CountedLimits;
+using session::Failure;
+using session::kUnlimited;
+
+namespace {
+
+constexpr std::uint64_t kMiB = 1 << 20;
+
+struct Refusal : session::TrainingSession {
+  Refusal(Api api, int error, std::uint64_t bytes = 8 * kMiB)
+      : refused(add<Failure>(session::TableId::failures, &entry)) {
+    refused.api = static_cast<std::uint16_t>(api);
+    refused.space = static_cast<std::uint8_t>(Space::map);
+    refused.error = error;
+    refused.bytes = bytes;
+    refused.soft_limit_bytes = refused.rlimit_as_bytes = refused.rlimit_data_bytes = kUnlimited;
+    refused.ram_bytes = header().ram_bytes;
+    CountedLimits& at = refused.counted;
+    at.own_tasks_limit = at.cgroup_tasks_limit = at.commit_limit_bytes = kUnlimited;
+    at.threads_max = at.pid_max = at.max_mappings = 30'000;
+    at.own_tasks = 5;
+    at.cgroup_tasks = 10;
+    at.machine_tasks = 200;
+    at.mappings = 300;
+    at.committed_bytes = 1000 * kMiB;
+  }
+  Verdict verdict() const { return verdict_of(view(), Trigger::allocation_failed, entry); }
+
+  std::uint32_t entry = 0;
+  Failure& refused;
+};
+
+std::string evidence(const Verdict& verdict) {
+  std::string lines;
+  for (unsigned i = 0; i < verdict.evidence_count; ++i)
+    lines += std::string{verdict.evidence[i]} + "\n";
+  return lines;
+}
+
+bool has(const std::string& text, const char* part) { return text.find(part) != text.npos; }
+
+}  // namespace
+
+TEST_CASE("a thread that a limit of tasks refused: by the limit that is reached") {
+  Refusal by_cgroup{Api::pthread_create, EAGAIN};
+  by_cgroup.refused.counted.cgroup_tasks_limit = 10;
+  by_cgroup.refused.counted.own_tasks_limit = 100;
+  Verdict verdict = by_cgroup.verdict();
+  CHECK(name_of(verdict.code) == "thread_creation_failed");
+  CHECK(verdict.limit == LimitKind::pids);
+  CHECK(verdict.limit_bytes == 10);
+  CHECK(has(verdict.summary, "the cgroup's limit of tasks (pids.max) of 10 is reached (tasks 10)"));
+  CHECK(
+      has(evidence(verdict), "tasks 10 + request 1 > the cgroup's limit of tasks (pids.max) 10\n"));
+
+  Refusal by_machine{Api::pthread_create, EAGAIN};
+  by_machine.refused.counted.threads_max = 200;
+  CHECK(by_machine.verdict().limit == LimitKind::threads_max);
+
+  Refusal by_numbers{Api::fork, EAGAIN, 0};
+  by_numbers.refused.counted.pid_max = 200;
+  CHECK(by_numbers.verdict().limit == LimitKind::pid_max);
+  CHECK(name_of(by_numbers.verdict().code) == "fork_failed");
+}
+
+TEST_CASE("RLIMIT_NPROC counts other processes too: it is what is left") {
+  Refusal refusal{Api::fork, EAGAIN, 0};
+  refusal.refused.counted.own_tasks_limit = 100;
+  Verdict verdict = refusal.verdict();
+  CHECK(name_of(verdict.code) == "fork_failed");
+  CHECK(verdict.limit == LimitKind::rlimit_nproc);
+  CHECK(has(verdict.summary, "(RLIMIT_NPROC) of 100 is the only one that explains it"));
+  refusal.refused.counted.own_tasks_limit = 0;
+  verdict = refusal.verdict();
+  CHECK(has(verdict.summary, "(RLIMIT_NPROC) of 0 is reached"));
+
+  refusal.refused.counted.own_tasks_limit = kUnlimited;
+  verdict = refusal.verdict();
+  CHECK(verdict.limit == LimitKind::none);
+  CHECK(has(verdict.summary, "no limit that can be seen from here explains it (EAGAIN"));
+}
+
+TEST_CASE("a thread whose stack could not be mapped: by what refused the mapping") {
+  Refusal refusal{Api::pthread_create, ENOMEM};
+  refusal.refused.rlimit_as_bytes = 100 * kMiB;
+  refusal.refused.vm_bytes = 95 * kMiB;
+  CHECK(name_of(refusal.verdict().code) == "thread_creation_failed");
+  CHECK(refusal.verdict().limit == LimitKind::rlimit_as);
+
+  refusal.refused.rlimit_as_bytes = kUnlimited;
+  refusal.refused.counted.mappings = 30'001;
+  CHECK(refusal.verdict().limit == LimitKind::max_map_count);
+
+  refusal.refused.bytes = std::uint64_t{1} << 48;
+  CHECK(name_of(refusal.verdict().code) == "thread_creation_failed");
+  CHECK(has(refusal.verdict().summary, "no address space is that large"));
+}
+
+TEST_CASE("a mapping: one too many, or more than the machine promises") {
+  Refusal refusal{Api::mmap, ENOMEM};
+  Verdict verdict = refusal.verdict();
+  CHECK(name_of(verdict.code) == "mapping_failed");
+  CHECK(verdict.limit == LimitKind::none);
+  CHECK(has(evidence(verdict), "mappings 300 + request 1 <= the limit of mappings"));
+
+  refusal.refused.counted.mappings = 30'000;
+  verdict = refusal.verdict();
+  CHECK(name_of(verdict.code) == "mapping_failed");
+  CHECK(has(verdict.summary, "(vm.max_map_count) of 30,000 is reached (mappings 30,000)"));
+
+  refusal.refused.counted.commit_limit_bytes = 1007 * kMiB;
+  verdict = refusal.verdict();
+  CHECK(verdict.limit == LimitKind::commit);
+  CHECK(has(evidence(verdict), "Committed_AS 1000.0 MiB + request 8.0 MiB > the machine's"));
+  refusal.refused.counted.commit_limit_bytes = 1008 * kMiB;
+  CHECK(refusal.verdict().limit == LimitKind::max_map_count);
+
+  // Of the heap the code stays, and the limit tells more.
+  refusal.refused.space = static_cast<std::uint8_t>(Space::heap);
+  refusal.refused.api = static_cast<std::uint16_t>(Api::malloc);
+  CHECK(name_of(refusal.verdict().code) == "allocation_failed");
+  CHECK(refusal.verdict().limit == LimitKind::max_map_count);
+}
+
+TEST_CASE("a limit on bytes that explains a mapping comes first") {
+  Refusal refusal{Api::mmap, ENOMEM};
+  refusal.refused.counted.mappings = 30'001;
+  refusal.refused.rlimit_data_bytes = 10 * kMiB;
+  refusal.refused.data_bytes = 9 * kMiB;
+  CHECK(name_of(refusal.verdict().code) == "data_limit");
+  refusal.refused.data_bytes = kMiB;
+  CHECK(name_of(refusal.verdict().code) == "mapping_failed");
+}
+
+TEST_CASE("a library of unknown size: the address space is what is left") {
+  Refusal refusal{Api::dlopen, ENOMEM, 0};
+  CHECK(name_of(refusal.verdict().code) == "mapping_failed");
+  CHECK(refusal.verdict().limit == LimitKind::none);
+  refusal.refused.rlimit_as_bytes = 512 * kMiB;
+  refusal.refused.vm_bytes = 6 * kMiB;
+  CHECK(refusal.verdict().limit == LimitKind::rlimit_as);
+  CHECK(name_of(refusal.verdict().code) == "mapping_failed");
+}
+
+TEST_CASE("a recording of before, which knows nothing of all that") {
+  Refusal refusal{Api::fork, EAGAIN, 0};
+  refusal.refused.counted = {};
+  CHECK(name_of(refusal.verdict().code) == "fork_failed");
+  CHECK(refusal.verdict().limit == LimitKind::none);
+  refusal.refused.error = ENOMEM;
+  CHECK(refusal.verdict().limit == LimitKind::none);
+}
+
+TEST_CASE("an injected refusal names its rule, and nothing else explains it") {
+  Refusal refusal{Api::pthread_create, EAGAIN};
+  refusal.refused.flags = session::kFailureInjected;
+  refusal.refused.rule = refusal.string("pthread_create:nth=2");
+  refusal.refused.rlimit_as_bytes = kMiB;
+  const Verdict verdict = refusal.verdict();
+  CHECK(name_of(verdict.code) == "injected");
+  CHECK(verdict.limit == LimitKind::none);
+  CHECK(has(evidence(verdict), "the rule pthread_create:nth=2 of --fail"));
+}

@@ -1,0 +1,106 @@
+// What is told of a limit that is near, and of memory that everybody waits for.
+#include <doctest/doctest.h>
+
+#include <string>
+
+#include "common/verdict/verdict.h"
+#include "tests/unit/common/bundle/session_image.h"
+
+using namespace oomrec;
+using namespace oomrec::bundle;
+using session::SessionImage;
+
+namespace {
+
+constexpr std::uint64_t kMiB = 1 << 20;
+
+std::string evidence_of(const Verdict& verdict) {
+  std::string text;
+  for (unsigned i = 0; i < verdict.evidence_count; ++i)
+    text += verdict.evidence[i] + std::string{"\n"};
+  return text;
+}
+
+bool has(const std::string& text, std::string_view part) { return text.find(part) != text.npos; }
+
+}  // namespace
+
+TEST_CASE("the cgroup's limit is told with what is used and what will be") {
+  SessionImage image;
+  session::Health& health = image.header().health;
+  health.cgroup_limit_bytes = 200 * kMiB;
+  health.cgroup_used_bytes = 20 * kMiB;
+  health.rss_bytes = 10 * kMiB;
+  health.live_bytes = 185 * kMiB;
+  const Verdict verdict = verdict_of(image.view(), Trigger::near_limit, 0);
+  CHECK(verdict.code == VerdictCode::near_limit);
+  CHECK(verdict.limit == LimitKind::cgroup);
+  CHECK(verdict.limit_bytes == 200 * kMiB);
+  CHECK(verdict.limit_used_bytes == 195 * kMiB);
+  CHECK(
+      std::string{verdict.summary} ==
+      "python3.11 is at 97 % of the cgroup's limit of 200.0 MiB (working set 20.0 MiB + 175.0 MiB "
+      "allocated but not yet touched): the next megabytes may be its last");
+}
+
+TEST_CASE("what is resident is not told twice") {
+  SessionImage image;
+  session::Health& health = image.header().health;
+  health.cgroup_limit_bytes = 200 * kMiB;
+  health.cgroup_used_bytes = 196 * kMiB;
+  health.rss_bytes = 190 * kMiB;
+  health.live_bytes = 185 * kMiB;
+  const std::string summary = verdict_of(image.view(), Trigger::near_limit, 0).summary;
+  CHECK(has(summary, "at 98 % of the cgroup's limit of 200.0 MiB (working set 196.0 MiB)"));
+}
+
+TEST_CASE("the nearest of several limits is the one") {
+  SessionImage image;
+  session::Header& header = image.header();
+  header.health.cgroup_limit_bytes = 200 * kMiB;
+  header.health.cgroup_used_bytes = 100 * kMiB;
+  header.health.live_bytes = 95 * kMiB;
+  header.health.rss_bytes = 95 * kMiB;
+  header.soft_limit_bytes = 100 * kMiB;
+  CHECK(verdict_of(image.view(), Trigger::near_limit, 0).limit == LimitKind::soft);
+  header.health.vm_bytes = 990 * kMiB;
+  header.health.rlimit_as_bytes = 1000 * kMiB;
+  CHECK(verdict_of(image.view(), Trigger::near_limit, 0).limit == LimitKind::rlimit_as);
+}
+
+TEST_CASE("pressure is told with the faults and the swap of the process") {
+  SessionImage image;
+  session::Health& health = image.header().health;
+  health.pressure_some = 6050;
+  health.pressure_full = 4507;
+  health.major_faults = 12345;
+  health.swap_bytes = 300 * kMiB;
+  const Verdict verdict = verdict_of(image.view(), Trigger::pressure, 0);
+  CHECK(verdict.code == VerdictCode::memory_pressure);
+  CHECK(has(verdict.summary, "wait for memory instead of working"));
+  CHECK(has(verdict.summary, "everybody on the machine or in its cgroup did 45.07 % of the"));
+  CHECK(has(evidence_of(verdict), "swapped out 300.0 MiB; 12345 major faults"));
+  CHECK(has(evidence_of(verdict), "some 60.50 %, full 45.07 %"));
+}
+
+TEST_CASE("pressure on some alone is told as theirs") {
+  SessionImage image;
+  session::Health& health = image.header().health;
+  health.pressure_some = 1250;
+  health.pressure_full = 3;
+  const Verdict verdict = verdict_of(image.view(), Trigger::pressure, 0);
+  CHECK(has(verdict.summary, "somebody on the machine or in its cgroup did 12.50 % of the"));
+  health.pressure_some = 3;
+  CHECK(!has(verdict_of(image.view(), Trigger::pressure, 0).summary, "%"));
+}
+
+TEST_CASE("what others see of the process goes before what it saw itself") {
+  SessionImage image;
+  image.header().health.pressure_full = 100;
+  auto seen = std::make_unique<session::Health>();
+  seen->pressure_some = 3100;
+  seen->pressure_full = 3000;
+  Verdict verdict;
+  explain(verdict, image.view(), Trigger::pressure, 0, {}, {}, nullptr, seen.get());
+  CHECK(has(verdict.summary, "30.00 %"));
+}

@@ -1,0 +1,263 @@
+// A session as its writer makes it and its reader finds it: tables, strings, lanes, facts.
+#include "recorder/session/writer.h"
+
+#include <doctest/doctest.h>
+#include <sys/stat.h>
+
+#include <fstream>
+#include <thread>
+
+#include "common/session/secrets.h"
+#include "tests/unit/recorder/session/fixtures.h"
+
+using namespace oomrec;
+using namespace oomrec::session;
+
+namespace {
+
+u64 count_wrong_nodes(const View& view, u32 last) {
+  u64 wrong = 0;
+  Node node{};
+  for (u32 index = 1; index <= last; ++index) {
+    wrong += !view.read(TableId::nodes, index, node) || node.frame != index * u64{7};
+  }
+  return wrong;
+}
+
+void append_nodes(Session& session, u32 last) {
+  u32 index = 0;
+  for (u32 number = session.nodes.size(); number <= last; ++number) {
+    REQUIRE(session.nodes.append(kHook, index, [&](Node& node) { node.frame = number * u64{7}; }));
+    REQUIRE(index == number);
+  }
+}
+
+}  // namespace
+
+TEST_CASE("what is appended is read back, also from the file") {
+  const Scratch scratch;
+  const auto session = session_in(scratch.path());
+  append_nodes(*session, 300'000);
+
+  CHECK(session->view().count(TableId::nodes) == 300'001);
+  CHECK(count_wrong_nodes(session->view(), 300'000) == 0);
+  CHECK(count_wrong_nodes(Recording{session->path()}.view(), 300'000) == 0);
+  Node node{};
+  CHECK_FALSE(session->view().read(TableId::nodes, 300'001, node));
+}
+
+TEST_CASE("a session grows beyond its first segments, in its file and in private memory") {
+  const Scratch scratch;
+  Settings settings;
+  settings.mode = Mode::exact;
+  const auto session = session_in(scratch.path(), settings);
+  append_nodes(*session, 3'500'000);
+
+  CHECK(session->arena.used_bytes() > 3 * kSegmentBytes);
+  CHECK(count_wrong_nodes(Recording{session->path()}.view(), 3'500'000) == 0);
+
+  // Each mapping of the file begins where the arena says it does.
+  std::ifstream maps{"/proc/self/maps"};
+  u64 bytes = 0;
+  for (std::string line; std::getline(maps, line);) {
+    if (line.find(session->path()) == std::string::npos) continue;
+    u64 start = 0, end = 0, offset = 0;
+    REQUIRE(std::sscanf(line.c_str(), "%lx-%lx %*s %lx", &start, &end, &offset) == 3);
+    bytes += end - start;
+    for (; start < end; start += kPageBytes, offset += kPageBytes) {
+      if (reinterpret_cast<u64>(session->arena.at(offset)) != start) FAIL_CHECK(offset);
+    }
+  }
+  const u64 segments = (session->arena.used_bytes() + kSegmentBytes - 1) / kSegmentBytes;
+  CHECK(bytes == segments * kSegmentBytes);
+}
+
+TEST_CASE("a full table refuses, and others go on as far as the budget reaches") {
+  const Scratch scratch;
+  Settings settings;
+  settings.budget_bytes = 1 << 20;
+  const auto session = session_in(scratch.path(), settings);
+  u32 index = 0;
+  u64 appended = 0;
+  while (session->holders.append(kHook, index, [](Holder&) {})) ++appended;
+
+  CHECK(appended > 5'000);
+  CHECK(session->arena.populated_bytes() <= 1 << 20);
+  CHECK(session->view().count(TableId::holders) == appended + 1);
+  CHECK_FALSE(session->holders.append(kHook, index, [](Holder&) {}));
+}
+
+TEST_CASE("what exact recording may not have is there when the rest is used up") {
+  const Scratch scratch;
+  Settings settings;
+  settings.mode = Mode::exact;
+  settings.budget_bytes = 8 << 20;
+  const auto session = session_in(scratch.path(), settings);
+  u32 index = 0;
+  const auto append = [&] { return session->nodes.append(kHook, index, [](Node&) {}); };
+  while (append()) {
+  }
+
+  CHECK(session->arena.is_short());
+  CHECK(session->arena.populated_bytes() <= 7 << 20);
+  CHECK(session->arena.populated_bytes() > 6 << 20);
+  session->arena.give_held_back();
+  CHECK_FALSE(session->arena.is_short());
+  CHECK(append());  // at once, not at the next of its rare tries
+  while (append()) {
+  }
+  CHECK(session->arena.populated_bytes() > 7 << 20);
+  CHECK_FALSE(session->arena.is_short());  // there is nothing left to give
+}
+
+TEST_CASE("a session describes its process") {
+  const Scratch scratch;
+  const auto session = session_in(scratch.path());
+  const View view = session->view();
+
+  CHECK(view.header().pid == getpid());
+  CHECK(view.header().start_ticks != 0);
+  CHECK(std::string{view.header().oomrec_version} == OOMREC_VERSION);
+  CHECK(view.string(view.header().executable).find("session_writer_test") !=
+        std::string_view::npos);
+  CHECK(view.string(view.header().command_line).find("session_writer_test") !=
+        std::string_view::npos);
+  CHECK(view.string(view.header().working_directory).substr(0, 1) == "/");
+  CHECK(view.header().ram_bytes > 1'000'000);
+  CHECK(life_of(view) == Life::alive);
+
+  struct stat facts;
+  REQUIRE(stat(session->path(), &facts) == 0);
+  CHECK((facts.st_mode & 0777) == 0600);
+  CHECK(facts.st_size == 32 << 20);
+  CHECK(facts.st_blocks * 512 < 256 * 1024);
+  CHECK(session->arena.populated_bytes() < 128 * 1024);
+  session->remove_file(kHook);
+  CHECK(files_in(scratch.own()).empty());
+  append_nodes(*session, 100);  // what is mapped stays
+}
+
+TEST_CASE("no event comes before the session's start") {
+  const Scratch scratch;
+  for (int i = 0; i < 20; ++i) {
+    const auto start_ns = session_in(scratch.path())->view().header().start_monotonic_ns;
+    CHECK(start_ns <= system::coarse_ns());
+  }
+}
+
+TEST_CASE("strings of all lengths are kept, whole or cut at their bound") {
+  const Scratch scratch;
+  const auto session = session_in(scratch.path());
+  std::vector<std::pair<StringId, std::string>> added;
+  u32 seed = 1;
+  for (const std::size_t bytes :
+       {1u, 2u, 3u, 4u, 5u, 4095u, 101u, 65'536u, 70'000u, 7u, 8192u, 30'000u}) {
+    std::string text(bytes, '\0');
+    for (char& c : text) c = static_cast<char>(seed = seed * 1'103'515'245 + 12'345);
+    const StringId id = session->add_string(kHook, text);
+    REQUIRE(id != 0);
+    CHECK(id % 4 == 0);
+    added.emplace_back(id, text.substr(0, kMaxStringBytes));
+  }
+  const Recording recording{session->path()};
+  for (const auto& [id, text] : added) CHECK(recording.view().string(id) == text);
+  CHECK(session->add_string(kHook, "") == 0);
+}
+
+TEST_CASE("threads that come and go beside others that stay take over each other's lanes") {
+  const Scratch scratch;
+  const auto session = session_in(scratch.path());
+  std::uint32_t staying = 0;
+  std::uint32_t most = 0;
+  SUBCASE("few: the one that is free is found") {
+    staying = 5;
+    most = staying + 1;
+  }
+  SUBCASE("many: enough are free to find one soon") {
+    staying = 20;
+    most = 4 * staying;
+  }
+  for (std::uint32_t i = 0; i < staying; ++i) session->acquire_lane(kHook, getpid(), 1);
+  std::int32_t ended = 0;
+  std::thread{[&] { ended = gettid(); }}.join();
+
+  for (int i = 0; i < 50'000; ++i) REQUIRE(session->acquire_lane(kHook, ended, 2) != 0);
+
+  CHECK(session->lanes.size() - 1 <= most);
+}
+
+TEST_CASE("a lane goes from a thread that ended to the next one") {
+  const Scratch scratch;
+  const auto session = session_in(scratch.path());
+  const u32 main_lane = session->acquire_lane(kHook, getpid(), 1);
+  REQUIRE(main_lane == 1);
+  CHECK(session->lanes.at(1).ring_slots == 4096);
+  REQUIRE(session->ring(1) != nullptr);
+
+  u32 first = 0, second = 0, third = 0;
+  std::thread{[&] { first = session->acquire_lane(kHook, gettid(), 2); }}.join();
+  CHECK(session->lanes.at(first).ring_slots == 256);
+  session->lanes.at(first).spaces[0].allocated_bytes = 101;
+  std::thread{[&] {
+    second = session->acquire_lane(kHook, gettid(), 3);
+    session->release_lane(kHook, second);
+    third = session->acquire_lane(kHook, gettid(), 4);
+  }}.join();
+  CHECK(first == 2);
+  CHECK(second == first);
+  CHECK(third == first);
+  CHECK(session->lanes.at(first).thread == 4);
+  CHECK(session->view().totals(Space::heap).allocated_bytes == 101);
+}
+
+TEST_CASE("threads append side by side and a reader sees whole entries") {
+  const Scratch scratch;
+  const auto session = session_in(scratch.path());
+  constexpr u32 kEach = 20'000;
+  const auto write = [&](u32 writer) {
+    u32 index = 0;
+    for (u32 number = 1; number <= kEach; ++number) {
+      session->nodes.append(kHook, index, [&](Node& node) {
+        node.parent = writer;
+        node.frame = number;
+      });
+    }
+  };
+  std::thread first{write, 1}, second{write, 2};
+  const View view = session->view();
+  u64 torn = 0;
+  for (u32 round = 0; round < 200; ++round) {
+    Node node{};
+    const u64 count = view.count(TableId::nodes);
+    torn += count > 1 && (!view.read(TableId::nodes, count - 1, node) || node.frame == 0);
+  }
+  first.join();
+  second.join();
+  CHECK(torn == 0);
+  u64 sums[3] = {};
+  Node node{};
+  for (u32 index = 1; view.read(TableId::nodes, index, node); ++index)
+    sums[node.parent] += node.frame;
+  CHECK(sums[1] == u64{kEach} * (kEach + 1) / 2);
+  CHECK(sums[2] == sums[1]);
+}
+
+TEST_CASE("what a command line gives away is masked") {
+  const auto masked = [](std::string arguments) {
+    arguments.resize(mask_secrets(arguments.data(), arguments.size()));
+    return arguments;
+  };
+  using namespace std::string_literals;
+  CHECK(masked("python3\0train.py\0--lr\0001\0"s) == "python3\0train.py\0--lr\0001\0"s);
+  CHECK(masked("a\0--token=abcdef\0b\0"s) == "a\0--token=***\0b\0"s);
+  CHECK(masked("a\0--password\0hunter2\0b"s) == "a\0--password\0***\0b"s);
+  CHECK(masked("a\0API_KEY=xyz1234\0"s) == "a\0API_KEY=***\0"s);
+  CHECK(masked("a\0--aws-secret-access-key\0xy\0"s) == "a\0--aws-secret-access-key\0**\0"s);
+  CHECK(masked("login\0password\0x\0"s) == "login\0password\0*\0"s);
+  CHECK(masked("a\0--Credentials=q q\0--keyboard\0us\0"s) ==
+        "a\0--Credentials=***\0--keyboard\0us\0"s);
+  CHECK(masked("psql\0postgres://me:geheim@host/db\0"s) == "psql\0postgres://me:***@host/db\0"s);
+  CHECK(masked("/home/tokens/run\0x\0"s) == "/home/tokens/run\0x\0"s);
+  CHECK(masked("--token=\0--key"s) == "--token=\0--key"s);
+  CHECK(masked("").empty());
+}

@@ -1,0 +1,160 @@
+// Our table and types of the CUDA driver against the real cuda.h: that this compiles is the test.
+#define __CUDA_API_VERSION_INTERNAL  // every exported name is declared, instead of macros that
+                                     // rename
+#include <cuda.h>
+
+#include <cstdio>
+
+#include "shim/gpu/cuda_functions.h"
+#include "shim/gpu/cuda_types.h"
+#include "tests/unit/shim/gpu_abi/check.h"
+
+#define OURS oomrec::shim::cuda
+
+// A list of functions is checked where the header is the last of its series, or newer.
+#define X(name, api, parameters, arguments, action) SAME_PARAMETERS(CUresult, name, parameters)
+OOMREC_CUDA_FUNCTIONS_11(X)
+#if CUDA_VERSION >= 12090
+OOMREC_CUDA_FUNCTIONS_12(X)
+#endif
+#if CUDA_VERSION >= 13050
+OOMREC_CUDA_FUNCTIONS_13(X)
+#endif
+#undef X
+
+SAME_SIZE(CUresult)
+SAME_SIZE(CUdevice)
+SAME_SIZE(CUdeviceptr)
+SAME_SIZE(CUdeviceptr_v1)
+SAME_SIZE(CUmemGenericAllocationHandle)
+SAME_SIZE(cuuint64_t)
+SAME_SIZE(CUarray)
+SAME_SIZE(CUcontext)
+SAME_SIZE(CUevent)
+SAME_SIZE(CUexternalMemory)
+SAME_SIZE(CUfunction)
+SAME_SIZE(CUgraph)
+SAME_SIZE(CUgraphExec)
+SAME_SIZE(CUgraphNode)
+SAME_SIZE(CUmemoryPool)
+SAME_SIZE(CUmipmappedArray)
+SAME_SIZE(CUmodule)
+SAME_SIZE(CUstream)
+SAME_SIZE(CUjit_option)
+SAME_SIZE(CUmemAllocationHandleType)
+SAME_SIZE(CUarray_format)
+SAME_SIZE(CUipcMemHandle)
+
+SAME_VALUE(CUDA_SUCCESS)
+SAME_VALUE(CUDA_ERROR_OUT_OF_MEMORY)
+SAME_VALUE(CUDA_ERROR_NOT_INITIALIZED)
+
+SAME_SIZE(CUmemLocation)
+SAME_FIELD(CUmemLocation, type)
+SAME_FIELD(CUmemLocation, id)
+SAME_VALUE(CU_MEM_LOCATION_TYPE_DEVICE)
+
+SAME_SIZE(CUmemAllocationProp)
+SAME_FIELD(CUmemAllocationProp, location)
+SAME_SIZE(CUmemPoolProps)
+SAME_FIELD(CUmemPoolProps, location)
+
+SAME_SIZE(CUDA_EXTERNAL_MEMORY_HANDLE_DESC)
+SAME_FIELD(CUDA_EXTERNAL_MEMORY_HANDLE_DESC, size)
+SAME_SIZE(CUDA_EXTERNAL_MEMORY_BUFFER_DESC)
+SAME_FIELD(CUDA_EXTERNAL_MEMORY_BUFFER_DESC, size)
+SAME_SIZE(CUDA_EXTERNAL_MEMORY_MIPMAPPED_ARRAY_DESC)
+SAME_FIELD(CUDA_EXTERNAL_MEMORY_MIPMAPPED_ARRAY_DESC, arrayDesc)
+SAME_FIELD(CUDA_EXTERNAL_MEMORY_MIPMAPPED_ARRAY_DESC, numLevels)
+
+#define SAME_ARRAY(type)   \
+  SAME_SIZE(type)          \
+  SAME_FIELD(type, Width)  \
+  SAME_FIELD(type, Height) \
+  SAME_FIELD(type, Format) \
+  SAME_FIELD(type, NumChannels)
+#define SAME_ARRAY3D(type) SAME_ARRAY(type) SAME_FIELD(type, Depth) SAME_FIELD(type, Flags)
+SAME_ARRAY(CUDA_ARRAY_DESCRIPTOR)
+SAME_ARRAY(CUDA_ARRAY_DESCRIPTOR_v1)
+SAME_ARRAY3D(CUDA_ARRAY3D_DESCRIPTOR)
+SAME_ARRAY3D(CUDA_ARRAY3D_DESCRIPTOR_v1)
+
+SAME_SIZE(CUarrayMapInfo)
+SAME_FIELD(CUarrayMapInfo, resource)
+SAME_FIELD(CUarrayMapInfo, subresourceType)
+SAME_FIELD(CUarrayMapInfo, subresource.sparseLevel.extentDepth)
+SAME_FIELD(CUarrayMapInfo, subresource.miptail.size)
+SAME_FIELD(CUarrayMapInfo, memOperationType)
+SAME_FIELD(CUarrayMapInfo, memHandle)
+SAME_FIELD(CUarrayMapInfo, deviceBitMask)
+SAME_VALUE(CU_MEM_OPERATION_TYPE_MAP)
+SAME_VALUE(CU_MEM_OPERATION_TYPE_UNMAP)
+
+SAME_SIZE(CUDA_MEM_ALLOC_NODE_PARAMS)
+SAME_FIELD(CUDA_MEM_ALLOC_NODE_PARAMS, poolProps)
+SAME_FIELD(CUDA_MEM_ALLOC_NODE_PARAMS, bytesize)
+SAME_FIELD(CUDA_MEM_ALLOC_NODE_PARAMS, dptr)
+SAME_VALUE(CU_GRAPH_NODE_TYPE_GRAPH)
+SAME_VALUE(CU_GRAPH_NODE_TYPE_MEM_ALLOC)
+SAME_VALUE(CU_GRAPH_NODE_TYPE_MEM_FREE)
+
+#if CUDA_VERSION >= 12090
+SAME_SIZE(CUmulticastObjectProp)
+SAME_FIELD(CUmulticastObjectProp, size)
+SAME_SIZE(CUgraphNodeParams)
+SAME_FIELD(CUgraphNodeParams, type)
+SAME_FIELD(CUgraphNodeParams, alloc)
+SAME_FIELD(CUgraphNodeParams, alloc.bytesize)
+SAME_FIELD(CUgraphNodeParams, alloc.dptr)
+SAME_FIELD(CUgraphNodeParams, free.dptr)
+SAME_FIELD(CUgraphNodeParams, graph.graph)
+SAME_SIZE(CUkernel)
+SAME_SIZE(CUlibrary)
+SAME_SIZE(CUgreenCtx)
+SAME_SIZE(CUdevResourceDesc)
+SAME_SIZE(CUlibraryOption)
+SAME_SIZE(CUdriverProcAddressQueryResult)
+#endif
+#if CUDA_VERSION >= 13050
+SAME_SIZE(CUmemAllocationType)
+SAME_VALUE(CU_MEM_LOCATION_TYPE_DEVICE_LOCALITY_DOMAIN)
+static_assert(offsetof(CUmemLocation, localized.deviceId) == offsetof(OURS::CUmemLocation, id));
+#endif
+
+// ---- The bytes of arrays: formats and flags by their names.
+
+using oomrec::shim::gpu::element_bits;
+static_assert(oomrec::shim::gpu::kArrayLayered == CUDA_ARRAY3D_LAYERED);
+static_assert(oomrec::shim::gpu::kArrayCubemap == CUDA_ARRAY3D_CUBEMAP);
+static_assert(oomrec::shim::gpu::kArraySparse == CUDA_ARRAY3D_SPARSE);
+static_assert(oomrec::shim::gpu::kArrayDeferredMapping == CUDA_ARRAY3D_DEFERRED_MAPPING);
+
+// clang-format off
+#define X(format, bits) static_assert(element_bits(CU_AD_FORMAT_##format, 3) == bits);
+X(UNSIGNED_INT8, 24) X(UNSIGNED_INT16, 48) X(UNSIGNED_INT32, 96)
+X(SIGNED_INT8, 24) X(SIGNED_INT16, 48) X(SIGNED_INT32, 96) X(HALF, 48) X(FLOAT, 96) X(NV12, 12)
+X(UNORM_INT8X1, 8) X(UNORM_INT8X2, 16) X(UNORM_INT8X4, 32)
+X(UNORM_INT16X1, 16) X(UNORM_INT16X2, 32) X(UNORM_INT16X4, 64)
+X(SNORM_INT8X1, 8) X(SNORM_INT8X2, 16) X(SNORM_INT8X4, 32)
+X(SNORM_INT16X1, 16) X(SNORM_INT16X2, 32) X(SNORM_INT16X4, 64)
+X(BC1_UNORM, 4) X(BC1_UNORM_SRGB, 4) X(BC2_UNORM, 8) X(BC2_UNORM_SRGB, 8)
+X(BC3_UNORM, 8) X(BC3_UNORM_SRGB, 8) X(BC4_UNORM, 4) X(BC4_SNORM, 4) X(BC5_UNORM, 8)
+X(BC5_SNORM, 8) X(BC6H_UF16, 8) X(BC6H_SF16, 8) X(BC7_UNORM, 8) X(BC7_UNORM_SRGB, 8)
+#if CUDA_VERSION >= 12090
+X(P010, 24) X(P016, 24) X(NV16, 16) X(P210, 32) X(P216, 32) X(YUY2, 16) X(Y210, 32) X(Y216, 32)
+X(AYUV, 32) X(Y410, 32) X(Y416, 64) X(Y444_PLANAR8, 24) X(Y444_PLANAR10, 48)
+X(YUV444_8bit_SemiPlanar, 24) X(YUV444_16bit_SemiPlanar, 48) X(UNORM_INT_101010_2, 32)
+#endif
+#if CUDA_VERSION >= 13050
+X(UINT8_PACKED_422, 16) X(UINT8_PACKED_444, 24)
+X(UINT8_SEMIPLANAR_420, 12) X(UINT16_SEMIPLANAR_420, 24) X(UINT8_SEMIPLANAR_422, 16)
+X(UINT16_SEMIPLANAR_422, 32) X(UINT8_SEMIPLANAR_444, 24) X(UINT16_SEMIPLANAR_444, 48)
+X(UINT8_PLANAR_420, 12) X(UINT16_PLANAR_420, 24) X(UINT8_PLANAR_422, 16)
+X(UINT16_PLANAR_422, 32) X(UINT8_PLANAR_444, 24) X(UINT16_PLANAR_444, 48)
+#endif
+#undef X
+    // clang-format on
+
+    int main() {
+  std::printf("as in cuda.h, CUDA %d\n", CUDA_VERSION);
+}
