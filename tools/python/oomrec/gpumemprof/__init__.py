@@ -34,7 +34,7 @@ from .telemetry import (
 from .tracker import MemoryTracker, MemoryWatchdog, TrackingEvent
 from .utils import convert_bytes, format_bytes, format_memory, get_gpu_info, get_system_info
 
-# In the order of docs/python.md.
+# In the order of the pages in docs/python.
 __all__ = [
     "MemoryTracker",
     "MemoryWatchdog",
