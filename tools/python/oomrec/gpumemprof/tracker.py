@@ -23,7 +23,7 @@ class MemoryTracker(Tracker):
 
     Args:
         device: a number, "cuda", "cuda:0" or a torch.device for a GPU; "cpu" for the resident memory
-            of this process; None for the current GPU, and where there is none for the process
+            of this process; None for the current GPU, else the process
         sampling_interval: seconds between two samples
         max_events: events to keep
         enable_alerts: whether exceeded thresholds make events and call the callbacks
@@ -37,7 +37,7 @@ class MemoryTracker(Tracker):
 
     Raises:
         ConfigurationError: (a RuntimeError) there is no such device; the message says which to use; or the
-            flight recorder is asked for where there is no library to write bundles
+            flight recorder is enabled and there is no library to write bundles
     """
 
     def __init__(
