@@ -18,7 +18,7 @@ from transformers import TrainerCallback
 
 
 class OOMRecCallback(TrainerCallback):
-    """Each hundred steps a label of their own, so that a recording of a long training has room for all."""
+    """One label for each hundred steps, so that a long training stays within a recording's 4,096 labels."""
 
     def __init__(self, history=100_000, steps=100):
         self._history = history

@@ -1,4 +1,4 @@
-"""A callback for Lightning: every batch has its label, and each failure its bundle, with what held the memory.
+"""A callback for Lightning: a label for every batch, and a bundle of each failure with the holders.
 
     import lightning
     from lightning_callback import OOMRecCallback

@@ -78,7 +78,9 @@ def man_page() -> str:
 def test_the_man_page_names_every_option_variable_and_file():
     page = man_page()
     rows = re.findall(
-        r"^ +X\((\w+), +(OOMREC_\w+)", (SOURCE / "recorder" / "options.h").read_text(), re.M
+        r"^ +X\((\w+), +(OOMREC_\w+)",
+        (SOURCE / "common" / "options" / "options.h").read_text(),
+        re.M,
     )
 
     assert len(rows) > 10

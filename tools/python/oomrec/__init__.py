@@ -1,12 +1,10 @@
 """oomrec from inside a Python program.
 
-Everything here works, and does next to nothing, in a program that is not recorded. Allocations are
-recorded in programs that are started under the recorder:
+Start the program under the recorder:
 
     oomrec run --limit 8G train.py
 
-In any other, labels, marks, exceptions, what the system says of the process and what torch says of its
-devices are; `is_active` says what is missing.
+Without it every call here still works, and none fails. `is_active` says what is then not recorded.
 """
 
 from __future__ import annotations
@@ -25,7 +23,7 @@ if TYPE_CHECKING:
     from ._watch import ExceptionWatch, watch_exceptions
     from .classify import OOMExceptionClassification, classify_oom_exception
 
-# In the order of docs/python.md.
+# In the order of the pages in docs/python.
 __all__ = [
     "capture_oom",
     "watch_exceptions",

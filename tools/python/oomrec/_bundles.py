@@ -14,11 +14,11 @@ def dump(reason: str | None = None, metadata: Mapping[Any, Any] | None = None) -
 
     Args:
         reason: a few words, `context` in its metadata.json
-        metadata: what else is to stand there, under `custom_metadata`, as in `capture_oom`
+        metadata: stored under `custom_metadata`, as in `capture_oom`
 
     Returns:
-        the absolute path of the bundle; None where none was written: nothing is recorded (see
-        `is_active`), or the disk is full, which is told on stderr
+        the bundle's absolute path; None if none was written: nothing is recorded (see `is_active`), or the
+        disk is full, which is reported on stderr
 
     Takes milliseconds, at most a few seconds. Never raises.
     """
@@ -34,7 +34,7 @@ def dump(reason: str | None = None, metadata: Mapping[Any, Any] | None = None) -
 
 
 def last_bundle() -> str | None:
-    """The absolute path of the newest bundle of this process, whoever asked for it; None: none yet."""
+    """The absolute path of this process' newest bundle, whatever wrote it; None if there is none yet."""
     return _path_by(recorder().last_bundle)
 
 

@@ -32,37 +32,38 @@ at_fork(_forget)
 
 
 class capture_oom:
-    """Puts an exception for lack of memory that leaves the block into a bundle, and lets it pass.
+    """Adds an exception for lack of memory that leaves the block to a bundle, and lets it pass unchanged.
 
-    The exception is one of those that `classify_oom_exception` knows: MemoryError, those of NumPy,
-    torch, CuPy, TensorFlow, JAX …, and those that were raised from one. It goes on unchanged. If an
-    allocation was refused in the block, the recorder has written the bundle before Python raised:
-    that bundle is completed; also where another thread was refused whose exception is raised again
-    here, as a thread pool's result and torch's backward pass do. Else (`[0] * 2**61` never asks an allocator; or the program was not
-    started under the recorder) one is written, with trigger `exception`. In metadata.json are then
-    `exception_type`, `exception_module`, `exception_message`, `exception_traceback`, `context` and
-    `custom_metadata`. Of nested captures the innermost writes; there is one bundle for a failure.
+    `classify_oom_exception` decides which exceptions count: MemoryError, those of NumPy, torch, CuPy,
+    TensorFlow, JAX …, and exceptions raised from one of them.
+
+    If an allocation failed in the block, the recorder wrote a bundle before Python raised, and `capture_oom`
+    completes that one. This also works when the failure was in another thread, as with a thread pool's result
+    or torch's backward pass. Otherwise it writes a new bundle, with trigger `exception`: `[0] * 2**61` never
+    asks an allocator, or the program does not run under the recorder.
+
+    metadata.json then has `exception_type`, `exception_module`, `exception_message`, `exception_traceback`,
+    `context` and `custom_metadata`. Of nested captures the innermost writes. Each failure has one bundle.
 
         with oomrec.capture_oom("evaluate", {"batch": 64}) as capture:
             evaluate(model)
 
     As a decorator, `@oomrec.capture_oom("evaluate")`, it takes functions, coroutines, generators and
-    asynchronous generators; of the latter three only what happens while they run, not while they wait.
-    A generator that is closed, or a task that is cancelled, is no failure.
+    asynchronous generators. It covers the latter three only while they run, not while they wait. A closed
+    generator or a cancelled task is not a failure.
 
     Args:
-        context: a few words for the bundle: what was being done
-        metadata: what else is to stand there, under `custom_metadata`, as JSON. Values that JSON
-            lacks are described (arrays by shape and type), cycles, NaN and what is very long are
-            replaced; nothing in it can make the capture fail. Read when it happens: a dictionary
-            that the program keeps up to date is right
-        objects: also write objects.json: the largest arrays and tensors that are alive, what
-            allocated them and who refers to them. Takes at most 50 ms
+        context: a few words for the bundle: what the program was doing
+        metadata: stored as JSON under `custom_metadata`. Values without a JSON form are described (arrays by
+            shape and type); cycles, NaN and very long values are replaced. Nothing in it can make the capture
+            fail. It is read at the failure, so a dictionary that the program keeps up to date works
+        objects: also write objects.json: the largest living arrays and tensors, what allocated them and who
+            refers to them. Takes at most 50 ms
 
     Attributes:
-        bundle: the path of the bundle, once there is one; else None
+        bundle: the bundle's path, once there is one; else None
 
-    An object is for one block at a time. Costs 0.3 µs when nothing happens.
+    Use an object for one block at a time. Costs 0.3 µs when nothing fails.
     """
 
     __slots__ = ("bundle", "_context", "_entered", "_metadata", "_objects", "_since")

@@ -72,18 +72,15 @@ _is_traced = _look_for_torch
 class context:
     """Labels what this thread does, such as a step or a request: `with oomrec.context("epoch 3"):`.
 
-    Failures, bundles, events, checkpoints and blocks of 64 KiB and more carry the label; labels
-    nest, and the innermost counts. A thread that has no label of its own, such as PyTorch's backward
-    threads, has that of the thread that labelled last. There is room for 4,096 different labels in a
-    recording; further ones are all named `other`.
+    Failures, bundles, events, checkpoints and blocks of 64 KiB and more carry the label. Labels nest, and the
+    innermost counts. A thread without a label of its own, such as one of PyTorch's backward threads, has the
+    most recent label of any thread. A recording holds 4,096 different labels; further ones become `other`.
 
-    As a decorator (`@oomrec.context("load")`) it labels the function's body. Use this form for a
-    coroutine or generator: while the body waits, the thread does other things, and they do not
-    get the label.
+    As a decorator, `@oomrec.context("load")` labels the function's body. Use this form for a coroutine or
+    generator: while the body waits, the thread's other work does not get the label.
 
-    An object may be entered more than once, also by several threads at a time. Costs 0.5 µs.
-    Inside of a function that torch.compile has compiled it does nothing, and breaks no graph: put it
-    around the call.
+    An object may be entered more than once, also by several threads at a time. Costs 0.5 µs. Inside a function
+    compiled by torch.compile it does nothing and breaks no graph: put it around the call.
     """
 
     __slots__ = ("_text",)
@@ -118,8 +115,8 @@ class context:
 def mark(text: str) -> None:
     """Marks this moment on the time line, such as the end of an epoch.
 
-    The first 256 bytes of the text are kept. There is room for 4,096 marks; those beyond are counted.
-    Inside of a function that torch.compile has compiled it does nothing.
+    The text is cut to 256 bytes. A recording holds 4,096 marks, and counts those beyond. Inside a function
+    compiled by torch.compile it does nothing.
     """
     if not _is_traced():
         recorder().mark(c_text(text))

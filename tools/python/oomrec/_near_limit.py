@@ -19,7 +19,7 @@ _asked: dict[int, int] = {}  # percent: how many ask the recording for it
 
 
 class NearLimit:
-    """What `on_near_limit` returns; `cancel()` ends it."""
+    """The handle that `on_near_limit` returns; `cancel()` ends it."""
 
     __slots__ = ("_armed", "_callback", "_percent", "_subscription")
 
@@ -67,7 +67,7 @@ def nearest_percent(usage: Usage) -> float:
 
 
 def on_near_limit(callback: Callable[[Usage], None], percent: int = 90) -> NearLimit:
-    """Has `callback(usage)` called when memory passes that part of the nearest limit.
+    """Calls `callback(usage)` when memory use passes a percentage of the nearest limit.
 
         def shed(usage: oomrec.Usage) -> None:
             cache.clear()
@@ -76,15 +76,15 @@ def on_near_limit(callback: Callable[[Usage], None], percent: int = 90) -> NearL
         ...
         watch.cancel()
 
-    The limit is the nearest of host memory (the soft limit, RLIMIT_AS, the cgroup's) or of a device. It is
-    called again when memory has fallen 5 percent below in between.
+    The limit is the nearest one of host memory (soft limit, RLIMIT_AS, cgroup) or of a device. The callback
+    runs again only after memory use has fallen 5 percent below the threshold.
 
-    Callbacks run in a thread of this package, one after the other, within 10 ms of the allocation that
-    passed it; where allocations are not seen, within 0.1 s. The program goes on meanwhile. What a
-    callback raises is told once on stderr, and it stays registered.
+    Callbacks run one after another, in a thread of this package, while the program goes on. They start within
+    10 ms of the allocation that passed the threshold; without the recorder, within 0.1 s. An exception in a
+    callback is reported once on stderr, and the callback stays registered.
 
     Args:
-        callback: gets the figures of that moment
+        callback: receives the figures of that moment
         percent: 1 to 100
 
     Returns:
@@ -92,7 +92,7 @@ def on_near_limit(callback: Callable[[Usage], None], percent: int = 90) -> NearL
 
     Raises:
         ValueError: percent is not from 1 to 100
-        TypeError: it is no number, or the callback cannot be called
+        TypeError: percent is not a number, or the callback is not callable
     """
     if not callable(callback):
         raise TypeError(f"a callback is a function of one argument, not {callback!r}")

@@ -28,16 +28,16 @@ _NAMED = 5  # the largest, whose holders and stacks are told however late it is
 
 @dataclass(frozen=True)
 class Referrer:
-    """Who refers to an object, directly.
+    """A direct reference to an object.
 
     Attributes:
         kind: "variable", "global", "attribute", "item" (of a list, tuple or set), "key" (of a
             dictionary), "closure", "graph" (autograd saved it for the backward pass), "other"
         name: as the program would write it, from the variable on: "trainer.history[3]"
-        container: what refers to it: "list of 12", "frame", "train.Model"
-        where: the variable's frame ("train.py:42 make_batch"), or "module train"; "" where no
-            variable was found that leads to it
-        is_cycle: the container is part of a reference cycle: only the garbage collector frees it
+        container: what has the reference: "list of 12", "frame", "train.Model"
+        where: the variable's frame ("train.py:42 make_batch"), or "module train"; "" if no variable
+            leads to it
+        is_cycle: the container is part of a reference cycle, which only the garbage collector frees
     """
 
     kind: str
@@ -52,13 +52,13 @@ class LivingObject:
     """A buffer, and the largest array or tensor that is a view of it.
 
     Attributes:
-        bytes: of the buffer, once for all its views
+        bytes: of the buffer, counted once for all its views
         type: "numpy.ndarray", "torch.Tensor", "torch.nn.parameter.Parameter"
         shape, dtype, device: of the largest view; the device is "cpu" or as torch writes it
         views: how many living objects share the buffer
         address: of the buffer's first byte
-        stack: who allocated it, the innermost frame first; empty where that is not recorded
-        grad_fn: the node of autograd's graph that made it, with all that the graph holds; or None
+        stack: the stack that allocated it, innermost frame first; empty if it was not recorded
+        grad_fn: the node of autograd's graph that made it and keeps the graph alive; or None
         referrers: at most 8
     """
 
@@ -76,14 +76,14 @@ class LivingObject:
 
 @dataclass(frozen=True)
 class LivingObjects:
-    """What `objects()` found, the largest first. Has a length, and can be iterated and indexed.
+    """The result of `objects()`, largest first. Has a length, and can be iterated and indexed.
 
     Attributes:
         objects: the largest
-        total_bytes: of all buffers of `min_bytes` and more, also those that are not listed
-        count: of those
-        complete: False where the time or the memory did not suffice to look through everything
-        stacks: why there are no stacks; "" where there are
+        total_bytes: of all buffers of `min_bytes` and more, including those not listed
+        count: of those buffers
+        complete: False if time or memory ran out before the search ended
+        stacks: why there are no stacks; "" if there are
     """
 
     objects: tuple[LivingObject, ...]
@@ -102,23 +102,22 @@ class LivingObjects:
         return self.objects[index]
 
     def to_json(self) -> str:
-        """As in a bundle's objects.json."""
+        """The text of a bundle's objects.json."""
         return json.dumps({"schema_version": 1, **dataclasses.asdict(self)}, ensure_ascii=False)
 
 
 def objects(min_bytes: int = 2**20, limit: int = 50) -> LivingObjects:
     """Finds the largest living NumPy arrays and torch tensors.
 
-    Takes a fraction of a second in a large program. Nothing is kept alive by it, and no method of
-    the program's classes is called. Arrays of extension modules that only C code refers to are not
-    found.
+    Takes a fraction of a second in a large program. It keeps no object alive and calls no method of the
+    program's classes. It does not find arrays of extension modules that only C code refers to.
 
     Args:
-        min_bytes: smaller buffers are passed over
-        limit: the most objects that are returned
+        min_bytes: skip smaller buffers
+        limit: return at most so many objects
 
     Returns:
-        the objects, the largest first; without NumPy and torch in the program there are none
+        the objects, largest first; none if the program has imported neither NumPy nor torch
     """
     return _collect(min_bytes, limit, _LONGEST_S)
 

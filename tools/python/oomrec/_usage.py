@@ -11,16 +11,16 @@ from ._sizes import bytes_of
 
 
 class SpaceUsage(NamedTuple):
-    """What the program holds in one space.
+    """Memory in one space.
 
-    The space `torch` is what torch holds inside of its own segments, which `cuda` or `hip` has, too.
+    The space `torch` is what torch uses inside its own segments. `cuda` or `hip` includes these segments.
 
     Attributes:
         name: "heap", "map", "cuda", "cuda_host", "hip", "torch", …
-        live: bytes held now, as the blocks take them
-        peak: the most bytes that were ever held, but for 64 KiB a thread
-        allocated: bytes asked for since the start, freed or not
-        live_count: blocks that are held
+        live: bytes in use now, including what the allocator rounds up
+        peak: the most bytes ever in use, exact to 64 KiB a thread
+        allocated: bytes requested since the start, freed or not
+        live_count: live blocks
     """
 
     name: str
@@ -31,18 +31,18 @@ class SpaceUsage(NamedTuple):
 
 
 class DeviceUsage(NamedTuple):
-    """A GPU, as its driver sees it.
+    """A GPU, as its driver reports it.
 
     Attributes:
         kind: "cuda" or "hip"
         ordinal: the driver's number
-        uuid: the device's own; "" where it is not known
+        uuid: the device's own; "" if unknown
         name: the model
-        total: bytes that it has
-        free: bytes that are left for all processes
-        used: bytes that all processes hold, and the driver
-        counted: bytes that this process asked the driver for
-        limit: bytes that this process may have (--limit-gpu); None: no limit
+        total: bytes of memory
+        free: bytes available to all processes
+        used: bytes used by all processes and by the driver
+        counted: bytes that this process allocated from the driver
+        limit: bytes that this process may allocate (--limit-gpu); None: no limit
     """
 
     kind: str
@@ -57,17 +57,17 @@ class DeviceUsage(NamedTuple):
 
 
 class Usage(NamedTuple):
-    """What `usage` returns.
+    """The result of `usage`.
 
     Attributes:
-        live: bytes held in the spaces that add up (heap and mappings)
-        peak: the most of `live`
-        rss: bytes that the process has in RAM
-        limit: bytes, the limit of host memory that is nearest; None: there is none
-        limit_kind: what it is: "soft", "rlimit_as", "cgroup"; "" where there is none
+        live: bytes in use in the spaces that add up (heap and mappings)
+        peak: the highest `live`
+        rss: bytes resident in RAM
+        limit: the nearest limit of host memory, in bytes; None if there is none
+        limit_kind: which one: "soft", "rlimit_as", "cgroup"; "" if there is none
         used_of_limit: bytes that count against it
-        headroom: bytes that are left until it; None: there is no limit
-        spaces: those that were ever used
+        headroom: bytes left until it; None if there is no limit
+        spaces: those ever used
         devices: those that the program has used
     """
 
@@ -90,11 +90,11 @@ class Usage(NamedTuple):
 
 
 class Activity(NamedTuple):
-    """What `is_active` returns; true where allocations are recorded.
+    """The result of `is_active`; true where allocations are recorded.
 
     Attributes:
         active: whether they are
-        missing: what is not recorded, and how to have it; "": nothing is missing
+        missing: what is not recorded, and how to get it; "" if nothing is missing
     """
 
     active: bool
@@ -105,10 +105,10 @@ class Activity(NamedTuple):
 
 
 def usage() -> Usage:
-    """What the process holds now, and what is left.
+    """Memory in use by the process, and what is left.
 
-    Where allocations are not seen (the program was not started under the recorder) `spaces` is empty
-    or has what torch says, and `live` is 0. Costs some 10 µs. Never raises.
+    Without the recorder `spaces` is empty or has only what torch reports, and `live` is 0. Costs some 10 µs.
+    Never raises.
     """
     library = look()
     return read(library) or Usage(0, 0, _resident_bytes(), None, "", 0, None, (), ())
@@ -161,16 +161,16 @@ def read(library: Library) -> Usage | None:
 
 
 def set_limit(limit: int | str | None) -> None:
-    """Replaces the soft limit of this process: what the recorder counts may grow to it, no further.
+    """Replaces this process' soft limit.
 
-    An allocation beyond it is refused, and Python raises MemoryError. Where allocations are not seen (see
-    `is_active`) it has no effect.
+    An allocation beyond it fails, and Python raises MemoryError. Without the recorder (see `is_active`) it has
+    no effect.
 
     Args:
-        limit: bytes, or a text such as "8G" or "512M" (powers of 1024); None or 0 lifts it
+        limit: bytes, or a text such as "8G" or "512M" (powers of 1024); None or 0 removes the limit
 
     Raises:
-        ValueError: the text is no size
+        ValueError: the text is not a size
         TypeError: neither a number nor a text
     """
     size = 0 if limit is None else bytes_of(limit)
@@ -180,13 +180,13 @@ def set_limit(limit: int | str | None) -> None:
 
 
 def is_active() -> Activity:
-    """Whether events are recorded, and what is not.
+    """Reports whether allocations are recorded, and what is missing.
 
         activity = oomrec.is_active()
         if activity.missing:
             log.warning("oomrec: %s", activity.missing)
 
-    True where the program was started under the recorder (`oomrec run`, LD_PRELOAD), and it has not
+    True if the program was started under the recorder (`oomrec run`, LD_PRELOAD) and the recorder has not
     switched itself off. Never raises.
     """
     library = recorder()

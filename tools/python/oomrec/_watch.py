@@ -15,7 +15,7 @@ from ._session import recorder
 
 
 class ExceptionWatch:
-    """What `watch_exceptions` returns; `cancel()` takes the hooks back."""
+    """The handle that `watch_exceptions` returns; `cancel()` restores the hooks."""
 
     def __init__(self, metadata: Mapping[Any, Any] | None, objects: bool) -> None:
         since = recorder().failures()
@@ -33,7 +33,7 @@ class ExceptionWatch:
         ]
 
     def cancel(self) -> None:
-        """Takes the hooks back. May be called twice."""
+        """Restores the previous hooks. May be called twice."""
         self._active = False
         while self._undo:
             self._undo.pop()()
@@ -76,19 +76,22 @@ def _event_loop_class() -> Any:
 def watch_exceptions(
     metadata: Mapping[Any, Any] | None = None, objects: bool = False
 ) -> ExceptionWatch:
-    """Puts every exception for lack of memory that nobody catches into a bundle, as `capture_oom` does.
+    """Adds every uncaught exception for lack of memory to a bundle, as `capture_oom` does.
 
-    Those that end the program or a thread (`sys.excepthook`, `threading.excepthook`), those that cannot
-    be raised, as in `__del__` (`sys.unraisablehook`), and those of asyncio's tasks and callbacks that
-    nobody waits for (not of other event loops, such as uvloop's). The hooks that were there are called
-    afterwards, so what is printed stays the same. A hook that the program sets later replaces this one
-    unless it calls the one before: so call this after them.
+    It covers exceptions that
+
+    * end the program or a thread (`sys.excepthook`, `threading.excepthook`),
+    * cannot be raised, as in `__del__` (`sys.unraisablehook`),
+    * come from asyncio's tasks and callbacks that nobody awaits (not from other event loops, such as uvloop).
+
+    The previous hooks still run afterwards, so the program prints the same. A hook that the program sets later
+    replaces this one unless it calls its predecessor: call this function last.
 
     Args:
         metadata: for the bundles' `custom_metadata`, as in `capture_oom`
         objects: also write objects.json, as in `capture_oom`
 
     Returns:
-        a handle: `cancel()` takes the hooks back
+        a handle: `cancel()` restores the hooks
     """
     return ExceptionWatch(metadata, objects)

@@ -25,12 +25,11 @@ _MOST_EXCEPTIONS = 1000
 
 @dataclass(frozen=True)
 class OOMExceptionClassification:
-    """What `classify_oom_exception` found.
+    """The result of `classify_oom_exception`.
 
     Attributes:
         is_oom: whether the exception is for lack of memory
-        reason: by what it was known ("MemoryError", "errno:ENOMEM", "message_pattern:…"); None if
-            it was not
+        reason: the rule that matched ("MemoryError", "errno:ENOMEM", "message_pattern:…"); None if none did
     """
 
     is_oom: bool
@@ -38,20 +37,22 @@ class OOMExceptionClassification:
 
 
 def classify_oom_exception(exc: BaseException) -> OOMExceptionClassification:
-    """Tells whether an exception is for lack of memory, of the host or of a device.
+    """Decides whether an exception is for lack of memory, of the host or of a device.
 
-    Its causes, its contexts (unless `raise … from` hid them) and the members of exception groups
-    count as well. Type names and result codes decide before texts. An exception that says only that
-    a child process died (BrokenProcessPool, exit status -9) counts where that child's recording says
-    that it died of memory; the command `oomrec` is asked then, which takes some milliseconds.
+    It also searches causes, contexts (unless `raise … from` hid them) and the members of exception groups.
+    Type names and result codes take precedence over message texts.
+
+    Some exceptions say only that a child process died (BrokenProcessPool, exit status -9). They count if the
+    child's recording shows that it died for lack of memory. For these the command `oomrec` runs, which takes
+    some milliseconds.
 
     Args:
-        exc: the exception; it is not changed, and nothing is kept of it
+        exc: the exception; it is not changed, and no reference to it is kept
 
     Returns:
         whether it is, and the reason
 
-    Never raises for what is in the exception: one whose `__str__` fails has no text.
+    Never raises because of the exception: one whose `__str__` fails counts as having no text.
     """
     for each in _with_its_causes(exc):
         reason = _reason_of(each)

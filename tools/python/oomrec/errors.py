@@ -1,4 +1,4 @@
-"""What the profilers and trackers of this package raise. A full memory is Python's own MemoryError."""
+"""Exceptions that this package's profilers and trackers raise. A full memory is Python's own MemoryError."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ class ProfilerError(Exception):
 
 
 class ConfigurationError(ProfilerError, RuntimeError, ValueError):
-    """Something was asked for that this machine, program or option cannot give; says what to use.
+    """This machine, program or option does not support the request; the message says what to use instead.
 
-    Programs of GPU Memory Profiler expect a RuntimeError where a device is missing, and a ValueError
-    for a number of a device or an option that makes no sense: this is both.
+    Programs of GPU Memory Profiler expect a RuntimeError for a missing device, and a ValueError for a bad
+    device number or option. This class is both.
     """
 
 
 class VisualizationError(ProfilerError):
-    """A picture cannot be drawn; says which package is missing."""
+    """A picture cannot be drawn; the message names the missing package."""

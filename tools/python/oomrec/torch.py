@@ -1,4 +1,4 @@
-"""What PyTorch itself can add to a bundle: its snapshot of device memory, and names for its workers."""
+"""What PyTorch adds to a bundle: its snapshot of device memory, and names for its workers."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ __all__ = ["Attachment", "attach"]
 
 
 class Attachment:
-    """What `attach` has turned on.
+    """The result of `attach`.
 
     Attributes:
         history: whether torch records its allocations and frees
-        observer: whether torch tells before it raises OutOfMemoryError
-        workers: whether workers of a DataLoader are labelled
-        missing: what is not there and why, in words; "" where nothing is missing
+        observer: whether torch calls us before it raises OutOfMemoryError
+        workers: whether DataLoader workers are labelled
+        missing: what is not available, and why; "" if nothing is missing
     """
 
     def __init__(self) -> None:
@@ -38,7 +38,7 @@ class Attachment:
         self.missing = ""
 
     def detach(self) -> None:
-        """Turns it off: the history is dropped, and torch's observer does nothing any more."""
+        """Drops the history. torch keeps its observer, which then does nothing."""
         if self.history:
             _quietly(lambda: _torch().cuda.memory._record_memory_history(None))
         self.history = self.observer = self.workers = False
@@ -58,23 +58,22 @@ _is_observer_there = False
 
 
 def attach(history: int = 100_000) -> Attachment:
-    """Has torch record its device memory, and put a snapshot of it into the bundle of each failure.
+    """Makes torch record its device memory, and puts a snapshot of it into the bundle of each failure.
 
-    The snapshot, torch_snapshot.pickle, is written before torch raises OutOfMemoryError, while
-    everything is still allocated. `oomrec show`, `report` and the other reading commands read it, as
-    do torch's own tools. Workers of a DataLoader that starts after this are labelled `DataLoader
-    worker N`.
+    The snapshot, torch_snapshot.pickle, is written before torch raises OutOfMemoryError, while everything is
+    still allocated. `oomrec show`, `report` and the other reading commands read it, and so do torch's own
+    tools. Workers of a DataLoader that starts after this call are labelled `DataLoader worker N`.
 
-    Call it before the first tensor is made on a device: torch's history begins here. It costs torch
-    about 2 µs for each allocation, and some KB for each event that it keeps.
+    Call it before the first tensor is made on a device: torch's history begins here. It costs torch about 2 µs
+    for each allocation, and some KB for each event that it keeps.
 
     Args:
-        history: how many of the latest allocations and frees torch keeps; 0: none, so that a
-            snapshot has the blocks, without their stacks
+        history: how many of the latest allocations and frees torch keeps; 0: none, and a snapshot then has
+            the blocks without their stacks
 
     Returns:
-        what is on, and what is missing: a torch that was built without CUDA or HIP has neither
-        history nor observer, which is no error
+        what is on, and what is missing. A torch built without CUDA or HIP has neither history nor observer,
+        which is not an error
 
     Raises:
         ImportError: torch is not installed

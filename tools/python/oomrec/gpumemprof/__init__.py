@@ -1,9 +1,9 @@
-"""GPU Memory Profiler's Python interface, on the recorder: programs run with only the import changed.
+"""GPU Memory Profiler's Python interface on the recorder: only the import changes.
 
     from oomrec.gpumemprof import MemoryTracker      # was: from gpumemprof import MemoryTracker
 
-Names, parameters, defaults and result fields are GPU Memory Profiler's. What differs is on the page
-docs/migration.md. PyTorch is used when the program has imported it, never imported by itself.
+Names, parameters, defaults and result fields are GPU Memory Profiler's. docs/migration.md
+lists the differences. The package uses PyTorch if the program has imported it, and never imports it.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from .telemetry import (
 from .tracker import MemoryTracker, MemoryWatchdog, TrackingEvent
 from .utils import convert_bytes, format_bytes, format_memory, get_gpu_info, get_system_info
 
-# In the order of docs/python.md.
+# In the order of the pages in docs/python.
 __all__ = [
     "MemoryTracker",
     "MemoryWatchdog",

@@ -100,14 +100,14 @@ class CapturesOOM:
 
     @property
     def oom_buffer_size(self) -> int:
-        """How many of its events a bundle holds at most."""
+        """Maximum number of its events in a bundle."""
         return self._oom_flight_recorder.config.buffer_size
 
     @property
     def last_oom_dump_path(self) -> str | None:
-        """The newest bundle of this process since this tracker was made; None: none.
+        """This process' newest bundle since the tracker was made; or None.
 
-        Also one that the recorder wrote by itself, when an allocation was refused.
+        It may be one that the recorder wrote by itself at a failed allocation.
         """
         if not self._oom_flight_recorder.config.enabled:
             return None
@@ -120,9 +120,9 @@ class CapturesOOM:
         context: str | None = None,
         metadata: Mapping[Any, Any] | None = None,
     ) -> str | None:
-        """Writes a bundle if the exception is for lack of memory; its path, else None.
+        """Writes a bundle if the exception is for lack of memory, and returns its path; else None.
 
-        None, too, where the flight recorder is off, or the bundle could not be written. `metadata`
+        Also None if the flight recorder is off, or writing failed. `metadata`
         goes into `custom_metadata` of metadata.json. Never raises.
         """
         return self._handle(exc, context, metadata, None, None)
@@ -130,10 +130,10 @@ class CapturesOOM:
     def capture_oom(
         self, context: str = "runtime", metadata: Mapping[Any, Any] | None = None
     ) -> CaptureOOM:
-        """A block: an exception that leaves it goes to `handle_exception`, and passes unchanged.
+        """Passes an exception that leaves the block to `handle_exception`; it goes on unchanged.
 
-        Within the block the bundles that the recorder writes by itself go to `oom_dump_dir`, too. Also
-        a decorator, of functions, coroutines and generators.
+        In the block the recorder's own bundles go to `oom_dump_dir`, too. Also a decorator for
+        functions, coroutines and generators.
         """
         return CaptureOOM(self._handle, self._oom_flight_recorder, context, metadata)
 

@@ -37,10 +37,10 @@ _MOST_CHARACTERS = 65536
 
 
 def classify_oom_exception(exc: BaseException) -> OOMExceptionClassification:
-    """Whether an exception is for lack of memory, or says so, and by what it was known.
+    """Decides whether an exception is for lack of memory, and names the rule that matched.
 
-    As `oomrec.classify_oom_exception`, and besides: RuntimeErrors whose message speaks of memory that
-    ran out, and classes of any module that are called ResourceExhaustedError and tell of a tensor.
+    As `oomrec.classify_oom_exception`, and also RuntimeErrors whose message says that memory
+    ran out, and ResourceExhaustedError of any module, if its message names a tensor.
     """
     found = classify_by_table(exc)
     if found.is_oom:

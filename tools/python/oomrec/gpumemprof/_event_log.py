@@ -66,12 +66,12 @@ class EventLog:
         return int(round(self.sampling_interval * 1000))
 
     def add_alert_callback(self, callback: AlertCallback) -> None:
-        """`callback(event)` is called for each warning, critical and error event. What it raises is
-        logged."""
+        """Calls `callback(event)` for each warning, critical and error event, and logs its
+        exceptions."""
         self.alert_callbacks.append(callback)
 
     def remove_alert_callback(self, callback: AlertCallback) -> None:
-        """Ends it; nothing if it is not called."""
+        """Removes the callback, if it is registered."""
         if callback in self.alert_callbacks:
             self.alert_callbacks.remove(callback)
 

@@ -74,7 +74,7 @@ class Tracker(EventLog, CapturesOOM):
         _trackers.add(self)
 
     def sample(self) -> DeviceMemorySample:
-        """The device's memory now. Raises what its framework raises when it cannot tell."""
+        """The device's current memory. Raises the framework's own errors."""
         return self.collector.sample()
 
     def _sample_or_zeros(self) -> DeviceMemorySample:
@@ -87,7 +87,7 @@ class Tracker(EventLog, CapturesOOM):
     # The clock
 
     def start_tracking(self) -> None:
-        """Begins to sample every `sampling_interval` seconds; nothing if it does already."""
+        """Starts sampling every `sampling_interval` seconds. No effect if already running."""
         with self._lock:
             if self.is_tracking:
                 return
@@ -103,7 +103,7 @@ class Tracker(EventLog, CapturesOOM):
             raise
 
     def stop_tracking(self) -> Any:
-        """Ends it; nothing if it was not tracking. Events and statistics stay."""
+        """Stops sampling, and keeps events and statistics. No effect if not running."""
         with self._lock:
             if not self.is_tracking:
                 return
@@ -213,7 +213,7 @@ class Tracker(EventLog, CapturesOOM):
         }
 
     def get_statistics(self) -> dict[str, Any]:
-        """Counts and sums since the start, and the memory now.
+        """Counts and sums since the start, and current memory.
 
         Numbers of events: `total_events`, `events_last_hour`, `alert_count`, `total_allocations`,
         `total_deallocations`. Bytes: `peak_memory`, `total_allocation_bytes`,
@@ -235,14 +235,14 @@ class Tracker(EventLog, CapturesOOM):
         }
 
     def clear_events(self) -> None:
-        """Forgets events and counts; tracking goes on."""
+        """Deletes events and counts; tracking continues."""
         with self._lock:
             self._events.clear()
             self.stats.update(zeros())
         self._oom_flight_recorder.clear_events()
 
     def set_threshold(self, threshold_name: str, value: int | float) -> None:
-        """Sets one of `thresholds`; ValueError where there is none of that name.
+        """Sets one of `thresholds`; ValueError for an unknown name.
 
         `memory_warning_percent` (80) and `memory_critical_percent` (95): of the device in use;
         `memory_leak_threshold` (100 MiB): growth in one tick, in bytes; `fragmentation_threshold`

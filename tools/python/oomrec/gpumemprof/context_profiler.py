@@ -37,7 +37,7 @@ def _all_profilers() -> list[GPUMemoryProfiler]:
 
 
 def set_global_profiler(profiler: GPUMemoryProfiler) -> None:
-    """Makes this one the profiler that is used where no device is named."""
+    """Makes `profiler` the program's profiler for calls without a device."""
     with _lock:
         _profilers[None] = profiler
 
@@ -49,12 +49,12 @@ def profile_function(
     device: Any = None,
     profiler: GPUMemoryProfiler | None = None,
 ) -> Any:
-    """Decorator: each call is a result of the profiler. `@profile_function`, or with arguments.
+    """Decorator: measures each call. `@profile_function`, or with arguments.
 
     Args:
-        name: of the results; the function's own if not given
-        device: as of GPUMemoryProfiler
-        profiler: where the results go; the program's own if not given
+        name: of the results; by default the function's
+        device: as for GPUMemoryProfiler
+        profiler: receives the results; by default the program's own
     """
 
     def decorated(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -76,7 +76,7 @@ def profile_function(
 def profile_context(
     name: str = "context", device: Any = None, profiler: GPUMemoryProfiler | None = None
 ) -> Iterator[GPUMemoryProfiler]:
-    """What the block does to the memory is a result of the profiler, which the block is given."""
+    """Measures the block as a result of the profiler, and yields that profiler."""
     with (profiler or get_global_profiler(device)).profile_context(name) as used:
         yield used
 
@@ -89,7 +89,7 @@ def get_summary() -> dict[str, Any]:
 
 
 def clear_results() -> None:
-    """Forgets the results of the program's profilers."""
+    """Deletes the results of the program's profilers."""
     for profiler in _all_profilers():
         profiler.clear_results()
 

@@ -1,4 +1,4 @@
-"""The host's side without any GPU: RSS before and after functions, and RSS over time."""
+"""The host without a GPU: RSS before and after functions, and RSS over time."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class CPUProfileResult:
     peak_rss: int
 
     def memory_diff(self) -> int:
-        """RSS after less RSS before, in bytes."""
+        """RSS after minus RSS before, in bytes."""
         return self.snapshot_after.rss - self.snapshot_before.rss
 
     def to_dict(self) -> dict[str, Any]:
@@ -58,7 +58,7 @@ class CPUProfileResult:
 
 
 class CPUMemoryProfiler:
-    """RSS before and after functions and blocks, and every so often while it monitors."""
+    """Measures RSS before and after functions and blocks, and periodically while monitoring."""
 
     def __init__(self) -> None:
         self.snapshots: list[CPUMemorySnapshot] = []
@@ -75,21 +75,21 @@ class CPUMemoryProfiler:
         self.snapshots.append(self._take_snapshot())
 
     def start_monitoring(self, interval: float = 0.1) -> None:
-        """Takes a snapshot every `interval` seconds; nothing if it does already."""
+        """Starts taking a snapshot every `interval` seconds. No effect if already running."""
         if not self._monitoring.is_on:
             self._monitoring.start(self._sample, interval)
             self._sample()
 
     def stop_monitoring(self) -> None:
-        """Ends it; the snapshots stay."""
+        """Stops taking snapshots, and keeps those taken."""
         self._monitoring.stop()
 
     def profile_function(
         self, func: Callable[..., Any], *args: Any, **kwargs: Any
     ) -> CPUProfileResult:
-        """Calls `func(*args, **kwargs)` and returns what it did to the memory, not its result.
+        """Calls `func(*args, **kwargs)` and returns the measurement, not its result.
 
-        What it raises passes; it has a result in `results` all the same.
+        Its exceptions pass through; `results` still gets an entry.
         """
         with self._block(getattr(func, "__name__", "cpu_function")) as ended:
             func(*args, **kwargs)
@@ -97,7 +97,7 @@ class CPUMemoryProfiler:
 
     @contextmanager
     def profile_context(self, name: str = "context") -> Iterator[CPUMemoryProfiler]:
-        """What the block does to the memory, in `results` when it ends."""
+        """Measures the block; the result is in `results` when it ends."""
         with self._block(name):
             yield self
 
@@ -118,7 +118,7 @@ class CPUMemoryProfiler:
             self.results += ended
 
     def clear_results(self) -> None:
-        """Forgets snapshots and results; the memory now is the new baseline."""
+        """Deletes snapshots and results; current memory becomes the baseline."""
         self.snapshots.clear()
         self.results.clear()
         self._baseline = self._take_snapshot()
@@ -140,7 +140,7 @@ class CPUMemoryProfiler:
 
 
 class CPUMemoryTracker(Tracker):
-    """Follows this process' resident memory: MemoryTracker(device="cpu") at a slower pace.
+    """Tracks this process' resident memory: MemoryTracker(device="cpu") with a longer interval.
 
     Alerts are for the limit that is nearest: the soft limit or RLIMIT_AS where the recorder runs, the
     cgroup's, or the machine's memory. The arguments are MemoryTracker's, those of the flight recorder
@@ -183,7 +183,7 @@ class CPUMemoryTracker(Tracker):
         )
 
     def get_statistics(self) -> dict[str, Any]:
-        """As of MemoryTracker, and `mode` "cpu"."""
+        """As for MemoryTracker, and `mode` "cpu"."""
         return {"mode": "cpu", **super().get_statistics()}
 
     def export_events_with_timestamp(self, directory: str, format: str) -> str:

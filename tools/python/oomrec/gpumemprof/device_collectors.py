@@ -1,4 +1,4 @@
-"""Where figures of memory come from: one collector for each way to ask, one sample for all of them.
+"""Sources of memory figures: one collector for each source, one sample type for all.
 
 All sizes are bytes. "Used" is what the device itself says, by this process and others; "allocated"
 and "reserved" are this process' own, as its allocator has them. What cannot be known is None.
@@ -48,14 +48,14 @@ class DeviceMemoryCollector(ABC):
 
     @abstractmethod
     def is_available(self) -> bool:
-        """Whether `sample` can work in this process now."""
+        """Whether `sample` works in this process now."""
 
     @abstractmethod
     def sample(self) -> DeviceMemorySample:
-        """The figures now. Raises what the framework raises when it cannot tell."""
+        """The current figures. Raises the framework's own errors."""
 
     def capabilities(self) -> dict[str, Any]:
-        """What samples hold and where they come from."""
+        """Describes the content and the source of samples."""
         return {
             "backend": self.name(),
             "supports_device_total": True,
@@ -65,10 +65,10 @@ class DeviceMemoryCollector(ABC):
         }
 
     def empty_cache(self) -> None:  # noqa: B027 # most have none
-        """Gives back what an allocator holds and does not use, where there is one."""
+        """Releases unused memory of the framework's allocator, if it has one."""
 
     def synchronize(self) -> None:  # noqa: B027
-        """Waits for the device, where that means something."""
+        """Waits for the device, if it works asynchronously."""
 
 
 class CudaDeviceCollector(DeviceMemoryCollector):

@@ -27,7 +27,7 @@ from .utils import get_system_info
 
 @dataclass(frozen=True)
 class OOMFlightRecorderConfig:
-    """How a flight recorder works. `max_dumps` and `max_total_mb` (MiB) <= 0: without bound.
+    """The settings of a flight recorder. `max_dumps` and `max_total_mb` (MiB) <= 0: no bound.
 
     The newest bundle is never removed, however large it is.
     """
@@ -59,20 +59,20 @@ class OOMFlightRecorder:
         self._extended: deque[str] = deque(maxlen=16)
 
     def record_event(self, event: Mapping[str, Any]) -> None:
-        """Keeps a copy of an event; beyond `buffer_size` the oldest goes."""
+        """Keeps a copy of an event; beyond `buffer_size` it drops the oldest."""
         self._events.append(dict(event))
 
     def snapshot_events(self) -> list[dict[str, Any]]:
-        """The events that are kept, the oldest first."""
+        """The events to keep, the oldest first."""
         return [dict(event) for event in list(self._events)]
 
     def clear_events(self) -> None:
-        """Forgets the events."""
+        """Deletes the events."""
         self._events.clear()
 
     @contextmanager
     def at_work(self) -> Iterator[None]:
-        """Within it the bundles of this process, the recorder's own too, go where this one wants."""
+        """In the block, all bundles of this process, the recorder's own too, follow this configuration."""
         if not self.config.enabled:
             yield
             return
@@ -83,12 +83,12 @@ class OOMFlightRecorder:
             self.end()
 
     def begin(self) -> None:
-        """From now on bundles go where this one wants, until as many `end`."""
+        """From now on bundles follow this configuration, until the matching `end`."""
         if self.config.enabled:
             _recorder.use_dumps(self, self._dumps)
 
     def end(self) -> None:
-        """Undoes one `begin`."""
+        """Ends one `begin`."""
         if self.config.enabled:
             _recorder.release_dumps(self)
 

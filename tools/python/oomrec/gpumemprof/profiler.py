@@ -60,11 +60,11 @@ class ProfileResult:
     call_count: int = 1
 
     def memory_diff(self) -> int:
-        """Allocated after less allocated before, in bytes."""
+        """Allocated after minus allocated before, in bytes."""
         return self.memory_after.allocated_memory - self.memory_before.allocated_memory
 
     def peak_memory_usage(self) -> int:
-        """The most that was allocated in between, in bytes."""
+        """The peak in between, in bytes."""
         return self.memory_peak.allocated_memory
 
     def to_dict(self) -> dict[str, Any]:
@@ -77,17 +77,17 @@ class ProfileResult:
 
 
 class GPUMemoryProfiler:
-    """Profiles functions and blocks on one device. As a context manager it ends its monitoring.
+    """Measures functions and blocks on one device. As a context manager it stops its monitoring.
 
     Args:
-        device: as of MemoryTracker: a GPU, "cpu" (resident memory), None for what there is
-        track_tensors: count PyTorch's tensors before and after (walks Python's objects: some
+        device: as for MemoryTracker: a GPU, "cpu" (resident memory), None for what there is
+        track_tensors: count PyTorch's tensors before and after (walks Python's objects, some
             milliseconds each)
         track_cpu_memory: put this process' resident memory into snapshots
         collect_stack_traces: put the last five frames of the caller into snapshots
 
     Raises:
-        ConfigurationError: (a RuntimeError) there is no such device, and says which to use
+        ConfigurationError: (a RuntimeError) there is no such device; the message says which to use
     """
 
     def __init__(
@@ -165,9 +165,9 @@ class GPUMemoryProfiler:
     def profile_function(
         self, func: Callable[..., Any], *args: Any, **kwargs: Any
     ) -> ProfileResult:
-        """Calls `func(*args, **kwargs)` and returns what it did to the memory, not its result.
+        """Calls `func(*args, **kwargs)` and returns the measurement, not its result.
 
-        What it raises passes; it has a result in `results` all the same.
+        Its exceptions pass through; `results` still gets an entry.
         """
         with self._block(getattr(func, "__name__", str(func))) as ended:
             func(*args, **kwargs)
@@ -175,7 +175,7 @@ class GPUMemoryProfiler:
 
     @contextmanager
     def profile_context(self, name: str = "context") -> Iterator[GPUMemoryProfiler]:
-        """What the block does to the memory, in `results` when it ends."""
+        """Measures the block; the result is in `results` when it ends."""
         with self._block(name):
             yield self
 
@@ -221,17 +221,17 @@ class GPUMemoryProfiler:
         self.snapshots.append(self._take_snapshot("monitor"))
 
     def start_monitoring(self, interval: float | None = None) -> None:
-        """Takes a snapshot every `interval` seconds (None: 0.1); nothing if it does already."""
+        """Starts taking a snapshot every `interval` seconds (None: 0.1). No effect if already running."""
         if not self._monitoring.is_on:
             self._monitoring.start(self._monitor, 0.1 if interval is None else interval)
             self._monitor()
 
     def stop_monitoring(self) -> None:
-        """Ends it; the snapshots stay."""
+        """Stops taking snapshots, and keeps those taken."""
         self._monitoring.stop()
 
     def get_summary(self) -> dict[str, Any]:
-        """All results together, by function, and the memory now; bytes and seconds."""
+        """All results, by function, and current memory; bytes and seconds."""
         now = self._take_snapshot("current")
         results = self.results
         seen = [result.peak_memory_usage() for result in results]
@@ -257,7 +257,7 @@ class GPUMemoryProfiler:
         }
 
     def clear_results(self) -> None:
-        """Forgets results and snapshots; the memory now is the new baseline."""
+        """Deletes results and snapshots; current memory becomes the baseline."""
         self.results.clear()
         self.snapshots.clear()
         self._forget_maxima()

@@ -15,7 +15,7 @@ from .device_collectors import build_device_memory_collector
 
 
 class MemoryTracker(Tracker):
-    """Follows the memory of one device, with alerts and, if wanted, a flight recorder.
+    """Tracks the memory of one device, with alerts and an optional flight recorder.
 
         with MemoryTracker(device="cuda:0", enable_oom_flight_recorder=True) as tracker:
             with tracker.capture_oom("train", {"batch": 64}):
@@ -23,21 +23,21 @@ class MemoryTracker(Tracker):
 
     Args:
         device: a number, "cuda", "cuda:0" or a torch.device for a GPU; "cpu" for the resident memory
-            of this process; None for the current GPU, and where there is none for the process
+            of this process; None for the current GPU, else the process
         sampling_interval: seconds between two samples
-        max_events: events that are kept
-        enable_alerts: whether passed thresholds make events and call the callbacks
-        enable_oom_flight_recorder: write a bundle when memory runs out; while it tracks, or within
+        max_events: events to keep
+        enable_alerts: whether exceeded thresholds make events and call the callbacks
+        enable_oom_flight_recorder: write a bundle when memory runs out. While tracking, or within
             `capture_oom`, the bundles of the whole process follow the options below
         oom_dump_dir: where bundles go
         oom_buffer_size: events in a bundle; None or <= 0: `max_events`
-        oom_max_dumps: bundles that stay in `oom_dump_dir`; <= 0: all
-        oom_max_total_mb: MiB of bundles that stay there; <= 0: all. The newest always stays
-        job_id, rank, local_rank, world_size: for exported events; else as the launcher says
+        oom_max_dumps: keep at most so many bundles in `oom_dump_dir`; <= 0: all
+        oom_max_total_mb: keep at most so many MiB of bundles there; <= 0: all. The newest always stays
+        job_id, rank, local_rank, world_size: for exported events; by default the launcher's
 
     Raises:
-        ConfigurationError: (a RuntimeError) there is no such device, and says which to use; or the
-            flight recorder is asked for where there is no library to write bundles
+        ConfigurationError: (a RuntimeError) there is no such device; the message says which to use; or the
+            flight recorder is enabled and there is no library to write bundles
     """
 
     def __init__(
@@ -80,14 +80,14 @@ class MemoryTracker(Tracker):
 
 
 class MemoryWatchdog:
-    """Frees cached memory when a tracker's alerts say that the device is filling up.
+    """Frees cached memory when a tracker's alerts report that the device is filling up.
 
     At most every 30 seconds. What is done: the framework's cache is emptied; when it is aggressive (a
     critical alert, or `aggressive_cleanup_threshold` passed) Python's cycles are collected first, and the
     free memory of the host's heap goes back to the system after it.
 
     Args:
-        tracker: whose alerts count
+        tracker: the tracker whose alerts count
         auto_cleanup: whether alerts count at all; `force_cleanup` always works
         cleanup_threshold: share of the device in use, 0 to 1, from which a warning counts
         aggressive_cleanup_threshold: the share from which it is aggressive
@@ -118,7 +118,7 @@ class MemoryWatchdog:
             self.force_cleanup(is_critical or share >= self.aggressive_cleanup_threshold)
 
     def force_cleanup(self, aggressive: bool = False) -> None:
-        """Frees now. What cannot be done is an error event of the tracker, not an exception."""
+        """Frees now. A failure is an error event of the tracker, not an exception."""
         self.cleanup_count += 1
         self.last_cleanup_time = time.time()
         kind = "aggressive" if aggressive else "standard"
@@ -135,7 +135,7 @@ class MemoryWatchdog:
         self.tracker._add_event("cleanup", 0, f"Performed {kind} memory cleanup")
 
     def get_cleanup_stats(self) -> dict[str, Any]:
-        """How often and when (seconds since 1970, 0: never), and the settings."""
+        """Number and times of cleanups (seconds since 1970, 0: never), and the settings."""
         return {
             "cleanup_count": self.cleanup_count,
             "last_cleanup_time": self.last_cleanup_time,

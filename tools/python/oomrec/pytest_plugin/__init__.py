@@ -1,4 +1,4 @@
-"""The pytest plugin: limits of tests' memory, and a report of who allocated most.
+"""The pytest plugin: memory limits for tests, and a report of the tests that allocate most.
 
     @pytest.mark.limit_memory("24 MB")
     def test_batches(): ...
@@ -8,9 +8,8 @@
 
     pytest --oomrec --most-allocations=10
 
-Used like pytest-memray, whose marks and options these are. Where that is installed the marks are its
-own unless --oomrec is given. What a test is measured by is in `_measure`, how pytest comes under the
-recorder in `_rerun`.
+The marks and options are those of pytest-memray. Where that is installed, the marks stay its own unless
+--oomrec is given. `_measure` measures a test; `_rerun` restarts pytest under the recorder.
 """
 
 from __future__ import annotations

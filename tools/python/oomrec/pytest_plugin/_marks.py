@@ -10,7 +10,7 @@ from .._sizes import bytes_of
 
 @dataclass(frozen=True)
 class StackFrame:
-    """One frame of a stack; "???" and 0 where it is not known."""
+    """One frame of a stack; "???" and 0 if unknown."""
 
     function: str
     filename: str
@@ -19,7 +19,7 @@ class StackFrame:
 
 @dataclass(frozen=True)
 class Stack:
-    """Where memory was allocated: its frames, the innermost first."""
+    """The stack that allocated memory: its frames, innermost first."""
 
     frames: tuple[StackFrame, ...]
 

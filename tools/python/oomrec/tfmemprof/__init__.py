@@ -2,7 +2,7 @@
 
     from oomrec.tfmemprof import TensorFlowProfiler  # was: from tfmemprof import TensorFlowProfiler
 
-TensorFlow is used when the program has imported it; a GPU that is asked for by name imports it.
+The package uses TensorFlow if the program has imported it. It imports it only for a GPU named by the caller.
 """
 
 from __future__ import annotations

@@ -24,7 +24,7 @@ def get_global_profiler() -> TFMemoryProfiler:
 
 
 def set_global_profiler(profiler: TFMemoryProfiler | None) -> None:
-    """Makes this one the program's; None: a new one at the next use."""
+    """Makes `profiler` the program's profiler; None: a new one at the next use."""
     global _profiler
     with _lock:
         _profiler = profiler
@@ -36,11 +36,11 @@ def profile_function(
     profiler: TFMemoryProfiler | None = None,
     name: str | None = None,
 ) -> Any:
-    """Decorator: each call is a block of the profiler. `@profile_function`, or with arguments.
+    """Decorator: measures each call as a block. `@profile_function`, or with arguments.
 
     Args:
-        profiler: where it goes; the program's own if not given
-        name: of the block; the function's own if not given
+        profiler: receives the measurement; by default the program's own
+        name: of the block; by default the function's
     """
 
     def decorated(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -60,7 +60,7 @@ def profile_function(
 def profile_context(
     name: str = "context", profiler: TFMemoryProfiler | None = None
 ) -> Iterator[TFMemoryProfiler]:
-    """What the block does to the memory goes to the profiler, which the block is given."""
+    """Measures the block into the profiler, and yields that profiler."""
     with (profiler or get_global_profiler()).profile_context(name) as used:
         yield used
 
@@ -110,15 +110,15 @@ class TensorFlowProfiler:
                     model(batch, training=False)
 
     def profile_context(self, name: str) -> ContextManager[TFMemoryProfiler]:
-        """What a block does to the memory, under `name`."""
+        """Measures a block under `name`."""
         return self.profiler.profile_context(name)
 
     def get_results(self) -> ProfileResult:
-        """All that was seen since the start, or the last `reset`."""
+        """All results since the start, or the last `reset`."""
         return self.profiler.get_results()
 
     def reset(self) -> None:
-        """Forgets it."""
+        """Deletes all results."""
         self.profiler.reset()
 
 

@@ -43,7 +43,7 @@ class MemorySnapshot:
 
 @dataclass
 class ProfileResult:
-    """What a profiler saw; memory in MiB of the device, which is this process on a CPU.
+    """A profiler's result; memory in MiB of the device, or of this process on a CPU.
 
     `function_profiles` has for each name `calls`, `total_duration` (seconds), `total_memory_used` and
     `peak_memory` (MiB), and `snapshots`.
@@ -97,7 +97,7 @@ class TFMemoryProfiler:
 
     @property
     def profiling_active(self) -> bool:
-        """Whether continuous profiling runs."""
+        """Whether continuous profiling is running."""
         return self._continuous.is_on
 
     def _device_memory(self, snapshot: MemorySnapshot) -> float:
@@ -121,7 +121,7 @@ class TFMemoryProfiler:
         return count, size
 
     def capture_snapshot(self, name: str = "snapshot") -> MemorySnapshot:
-        """The memory now, kept under this name."""
+        """Takes a snapshot of current memory under this name."""
         gpu = peak = 0.0
         if isinstance(self._collector, TensorFlowDeviceCollector):
             info = self._collector.memory_info()
@@ -142,7 +142,7 @@ class TFMemoryProfiler:
         return snapshot
 
     def profile_function(self, func: Function) -> Function:
-        """Decorator: each call is a block of the function's name."""
+        """Decorator: measures each call under the function's name."""
 
         @functools.wraps(func)
         def wrapper(*args: Any, **kwargs: Any) -> Any:
@@ -153,7 +153,7 @@ class TFMemoryProfiler:
 
     @contextmanager
     def profile_context(self, name: str = "context") -> Iterator[TFMemoryProfiler]:
-        """What the block does to the memory, under `name` in `function_profiles`."""
+        """Measures the block under `name` in `function_profiles`."""
         before = self.capture_snapshot(f"{name}_start")
         if isinstance(self._collector, TensorFlowDeviceCollector):
             self._collector.forget_peak()
@@ -189,7 +189,7 @@ class TFMemoryProfiler:
             profile["snapshots"] += [before, after]
 
     def start_continuous_profiling(self, interval: float = 1.0) -> None:
-        """Takes a snapshot every `interval` seconds; nothing if it does already."""
+        """Starts taking a snapshot every `interval` seconds. No effect if already running."""
         if not self._continuous.is_on:
             self._continuous.start(self._continue, interval)
             self._continue()
@@ -198,11 +198,11 @@ class TFMemoryProfiler:
         self.capture_snapshot("continuous")
 
     def stop_continuous_profiling(self) -> None:
-        """Ends it; the snapshots stay."""
+        """Stops taking snapshots, and keeps those taken."""
         self._continuous.stop()
 
     def get_results(self) -> ProfileResult:
-        """All snapshots together. Without any, everything is 0."""
+        """Sums up all snapshots. Without any, everything is 0."""
         with self._lock:
             snapshots = list(self.snapshots)
             profiles = {name: dict(profile) for name, profile in self.function_profiles.items()}
@@ -227,7 +227,7 @@ class TFMemoryProfiler:
         )
 
     def reset(self) -> None:
-        """Forgets snapshots and functions."""
+        """Deletes snapshots and functions."""
         with self._lock:
             self.snapshots.clear()
             self.function_profiles.clear()

@@ -23,7 +23,7 @@ RECENT_S = 10.0  # an alert counts as recent for that long
 
 @dataclass
 class TrackingResult:
-    """What a tracker saw; memory in MiB, times in seconds since 1970."""
+    """A tracker's result; memory in MiB, times in seconds since 1970."""
 
     start_time: float
     end_time: float
@@ -49,16 +49,16 @@ class TrackingResult:
 
 
 class MemoryTracker(Tracker):
-    """Follows what TensorFlow holds on a GPU, or this process' resident memory.
+    """Tracks TensorFlow's memory on a GPU, or this process' resident memory.
 
     Args:
         sampling_interval: seconds between two samples
-        alert_threshold_mb: MiB above which callbacks are called with an alert: a dictionary with
+        alert_threshold_mb: alert above so many MiB. Callbacks receive a dictionary with
             timestamp, memory_mb, threshold_mb and message; at most once a second
         device: "/GPU:0", "/CPU:0", None for a GPU if TensorFlow has one
-        enable_logging: log what happens
-        max_events: events, samples and alerts that are kept of each
-        enable_alerts, enable_oom_flight_recorder, oom_…, job_id, rank, local_rank, world_size: as of
+        enable_logging: log events
+        max_events: how many events, samples and alerts to keep of each
+        enable_alerts, enable_oom_flight_recorder, oom_…, job_id, rank, local_rank, world_size: as for
             gpumemprof.MemoryTracker
 
     Raises:
@@ -111,11 +111,11 @@ class MemoryTracker(Tracker):
 
     @property
     def tracking(self) -> bool:
-        """Whether it tracks."""
+        """Whether tracking is running."""
         return self.is_tracking
 
     def start_tracking(self) -> None:
-        """Forgets what was seen, and begins; nothing if it tracks already."""
+        """Deletes earlier results, and starts tracking. No effect if already running."""
         if self.is_tracking:
             return
         with self._lock:
@@ -128,14 +128,14 @@ class MemoryTracker(Tracker):
         self._log("tracking %s every %s s", self.device, self.sampling_interval)
 
     def stop_tracking(self) -> TrackingResult:
-        """Ends it and returns what was seen."""
+        """Stops tracking and returns the result."""
         super().stop_tracking()
         result = self.get_tracking_results()
         self._log("tracked %s; peak %.1f MiB", self.device, result.peak_memory)
         return result
 
     def get_tracking_results(self) -> TrackingResult:
-        """What was seen so far."""
+        """The result so far."""
         with self._lock:
             usage, times = list(self.memory_usage), list(self.timestamps)
             alerts = [dict(alert) for alert in self.alerts]
@@ -209,12 +209,12 @@ class MemoryTracker(Tracker):
 
 
 class MemoryWatchdog:
-    """Clears Keras' session and collects Python's cycles when TensorFlow holds much.
+    """Clears Keras' session and collects Python's cycles when TensorFlow uses too much memory.
 
     Args:
-        max_memory_mb, cleanup_threshold_mb: MiB; the lower one is where cleaning begins
-        check_interval: seconds between two looks
-        device: as of MemoryTracker
+        max_memory_mb, cleanup_threshold_mb: MiB; cleaning begins at the lower one
+        check_interval: seconds between two checks
+        device: as for MemoryTracker
     """
 
     def __init__(
@@ -234,15 +234,15 @@ class MemoryWatchdog:
 
     @property
     def active(self) -> bool:
-        """Whether it looks."""
+        """Whether it is running."""
         return self._looks.is_on
 
     def add_cleanup_callback(self, callback: Callable[[], Any]) -> None:
-        """`callback()` is called after each cleaning."""
+        """Calls `callback()` after each cleaning."""
         self.cleanup_callbacks.append(callback)
 
     def start(self) -> None:
-        """Begins to look every `check_interval` seconds; nothing if it does already."""
+        """Starts checking every `check_interval` seconds. No effect if already running."""
         if not self._looks.is_on:
             self._looks.start(self._look, self.check_interval)
 

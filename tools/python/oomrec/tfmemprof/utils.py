@@ -1,4 +1,4 @@
-"""What this machine, its Python and its TensorFlow are."""
+"""Facts about this machine, its Python and its TensorFlow."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def get_gpu_info() -> dict[str, Any]:
 
 
 def get_backend_info() -> dict[str, Any]:
-    """Which backend TensorFlow runs on: `runtime_backend` is "cuda", "rocm", "gpu" or "cpu"."""
+    """TensorFlow's backend: `runtime_backend` is "cuda", "rocm", "gpu" or "cpu"."""
     module = tensorflow()
     build = _build_info(module)
     count = gpu_count(module) if module is not None else 0
