@@ -29,8 +29,8 @@ struct Health {
 };
 static_assert(sizeof(Health) == 104 && offsetof(Health, pressure_some) == 80);
 
-// A signal that ends the process, as its own handler saw it (recorder/failures/crash.h), and the refusal
-// that it may follow from. All zero: none came, or nobody saw it.
+// A signal that ends the process, as its own handler saw it (recorder/failures/crash.h), and the
+// refusal that it may follow from. All zero: none came, or nobody saw it.
 inline constexpr u32 kCrashFrames = 32;
 struct Crash {
   Atomic<u32> signal;  // stored last
