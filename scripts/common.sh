@@ -56,6 +56,30 @@ need_packages() {
   find_tools
 }
 
+# has_hash FILE SHA256
+has_hash() { [ -f "$1" ] && echo "$2  $1" | sha256sum --check --status; }
+
+# Where packages of Debian come from: the machine's own mirror, then everybody's. Each holds the packages
+# of all supported releases; the last, of every day since 2005.
+mirrors() {
+  apt-get indextargets --format '$(REPO_URI)' 'Identifier: Packages' 'Label: Debian' 2> /dev/null || true
+  echo http://deb.debian.org/debian/
+  echo http://snapshot.debian.org/archive/debian/20230701T000000Z/
+}
+
+# fetch_from_pool PATH SHA256 FILE: a file of Debian's archive. The hash makes any mirror trustworthy.
+# apt-helper is a part of apt: it downloads as the machine's apt does, through its proxy. False: not fetched.
+fetch_from_pool() {
+  ! has_hash "$3" "$2" || return 0
+  for mirror in $(mirrors | awk '!seen[$0]++'); do
+    ! quietly "fetching $mirror$1" /usr/lib/apt/apt-helper -q -o APT::Sandbox::User=root \
+      download-file "$mirror$1" "$3" "SHA256:$2" || return 0
+  done
+  printf '%s\n' "$script: $(basename "$1") could not be fetched" \
+    "  Is there a network? Without one, put the file at $3" >&2
+  return 1
+}
+
 # need_venv BUILD: sets $venv to the build folder's Python environment, made when it is missing.
 need_venv() {
   venv=$1/venv
