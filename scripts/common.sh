@@ -9,19 +9,59 @@ fail() {
   exit 1
 }
 
+# took START: how long a step took that began at START (date +%s), unless it was a short one.
+took() {
+  seconds=$(($(date +%s) - $1))
+  [ "$seconds" -lt 10 ] || printf '   took %d:%02d min\n' $((seconds / 60)) $((seconds % 60))
+}
+
 # quietly WHAT COMMAND…: one line for the user; the command's output only when it fails.
 quietly() {
   say "$1"
   shift
   quietly_log=$(mktemp)
+  quietly_start=$(date +%s)
   if "$@" > "$quietly_log" 2>&1; then
     rm -f "$quietly_log"
+    took "$quietly_start"
   else
     quietly_code=$?
     tail -n 200 "$quietly_log" >&2
     rm -f "$quietly_log"
     return "$quietly_code"
   fi
+}
+
+# compile DIR TARGET…: says how far ninja is, in place on a terminal, else every 20 seconds.
+compile() {
+  say "compiling into $1"
+  compile_start=$(date +%s)
+  { NINJA_STATUS='[%f/%t] ' "${NINJA:-ninja}" -C "$@" 2>&1 || echo "ninja failed"; } | show_progress || return 1
+  took "$compile_start"
+}
+
+# Reads ninja's lines; shows all of them, and is false, when the last one is "ninja failed".
+show_progress() {
+  progress_log=$(mktemp)
+  due=$(($(date +%s) + 20))
+  while IFS= read -r line; do
+    last=$line  # read empties it at the end
+    printf '%s\n' "$line" >> "$progress_log"
+    case $line in
+      '['[0-9]*']'*) far=${line%%]*} far=${far#?} far="${far%/*} of ${far#*/}" ;;
+      *) continue ;;
+    esac
+    if [ -t 1 ]; then
+      printf '\r   %s' "$far"
+    elif [ "$(date +%s)" -ge "$due" ]; then
+      echo "   $far"
+      due=$(($(date +%s) + 20))
+    fi
+  done
+  [ ! -t 1 ] || printf '\r\033[K'
+  [ "$last" != "ninja failed" ] || tail -n 200 "$progress_log" >&2
+  rm -f "$progress_log"
+  [ "$last" != "ninja failed" ]
 }
 
 as_root() {
