@@ -1,6 +1,6 @@
-// What the archives of elfutils 0.192, Debian 13's, call and do not contain: trees of libc, whose root
-// comes first in a struct. Linked in only where it is missing (tools/meson.build). The lock that may
-// follow the root is for elfutils built with locks, which no release of Debian's is.
+// What the archives of elfutils 0.192, Debian 13's, call and do not contain: trees of libc, whose
+// root comes first in a struct. Linked in only where it is missing (tools/meson.build). The lock
+// that may follow the root is for elfutils built with locks, which no release of Debian's is.
 #include <search.h>
 
 typedef int Compare(const void*, const void*);
@@ -28,4 +28,6 @@ void eu_tdestroy(struct Tree* tree, void (*free_node)(void*)) {
   tree->root = 0;
 }
 
-void eu_search_tree_fini(struct Tree* tree, void (*free_node)(void*)) { eu_tdestroy(tree, free_node); }
+void eu_search_tree_fini(struct Tree* tree, void (*free_node)(void*)) {
+  eu_tdestroy(tree, free_node);
+}
