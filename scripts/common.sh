@@ -9,19 +9,59 @@ fail() {
   exit 1
 }
 
+# took START: how long a step took that began at START (date +%s), unless it was a short one.
+took() {
+  seconds=$(($(date +%s) - $1))
+  [ "$seconds" -lt 10 ] || printf '   took %d:%02d min\n' $((seconds / 60)) $((seconds % 60))
+}
+
 # quietly WHAT COMMAND…: one line for the user; the command's output only when it fails.
 quietly() {
   say "$1"
   shift
   quietly_log=$(mktemp)
+  quietly_start=$(date +%s)
   if "$@" > "$quietly_log" 2>&1; then
     rm -f "$quietly_log"
+    took "$quietly_start"
   else
     quietly_code=$?
     tail -n 200 "$quietly_log" >&2
     rm -f "$quietly_log"
     return "$quietly_code"
   fi
+}
+
+# compile DIR TARGET…: says how far ninja is, in place on a terminal, else every 20 seconds.
+compile() {
+  say "compiling into $1"
+  compile_start=$(date +%s)
+  { NINJA_STATUS='[%f/%t] ' "${NINJA:-ninja}" -C "$@" 2>&1 || echo "ninja failed"; } | show_progress || return 1
+  took "$compile_start"
+}
+
+# Reads ninja's lines; shows all of them, and is false, when the last one is "ninja failed".
+show_progress() {
+  progress_log=$(mktemp)
+  due=$(($(date +%s) + 20))
+  while IFS= read -r line; do
+    last=$line  # read empties it at the end
+    printf '%s\n' "$line" >> "$progress_log"
+    case $line in
+      '['[0-9]*']'*) far=${line%%]*} far=${far#?} far="${far%/*} of ${far#*/}" ;;
+      *) continue ;;
+    esac
+    if [ -t 1 ]; then
+      printf '\r   %s' "$far"
+    elif [ "$(date +%s)" -ge "$due" ]; then
+      echo "   $far"
+      due=$(($(date +%s) + 20))
+    fi
+  done
+  [ ! -t 1 ] || printf '\r\033[K'
+  [ "$last" != "ninja failed" ] || tail -n 200 "$progress_log" >&2
+  rm -f "$progress_log"
+  [ "$last" != "ninja failed" ]
 }
 
 as_root() {
@@ -54,6 +94,30 @@ need_packages() {
   # shellcheck disable=SC2086 # a list of words
   quietly "installing$missing" install_now $missing || return 1
   find_tools
+}
+
+# has_hash FILE SHA256
+has_hash() { [ -f "$1" ] && echo "$2  $1" | sha256sum --check --status; }
+
+# Where packages of Debian come from: the machine's own mirror, then everybody's. Each holds the packages
+# of all supported releases; the last, of every day since 2005.
+mirrors() {
+  apt-get indextargets --format '$(REPO_URI)' 'Identifier: Packages' 'Label: Debian' 2> /dev/null || true
+  echo http://deb.debian.org/debian/
+  echo http://snapshot.debian.org/archive/debian/20230701T000000Z/
+}
+
+# fetch_from_pool PATH SHA256 FILE: a file of Debian's archive. The hash makes any mirror trustworthy.
+# apt-helper is a part of apt: it downloads as the machine's apt does, through its proxy. False: not fetched.
+fetch_from_pool() {
+  ! has_hash "$3" "$2" || return 0
+  for mirror in $(mirrors | awk '!seen[$0]++'); do
+    ! quietly "fetching $mirror$1" /usr/lib/apt/apt-helper -q -o APT::Sandbox::User=root \
+      download-file "$mirror$1" "$3" "SHA256:$2" || return 0
+  done
+  printf '%s\n' "$script: $(basename "$1") could not be fetched" \
+    "  Is there a network? Without one, put the file at $3" >&2
+  return 1
 }
 
 # need_venv BUILD: sets $venv to the build folder's Python environment, made when it is missing.

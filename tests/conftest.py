@@ -328,10 +328,13 @@ def golden():
 
 @pytest.fixture(scope="session")
 def python():
-    """A Python of a version, itself and not a wrapper: python("3.8"). Skips where there is none."""
+    """A Python of a version, itself and not a wrapper: python("3.8"). Skips where there is none.
 
-    def interpreter(version: str, *needed_modules: str) -> str:
-        path = find_python(version)
+    Without a version, the machine's own: for what does not depend on it.
+    """
+
+    def interpreter(version: str | None = None, *needed_modules: str) -> str:
+        path = find_python(version) if version else os.path.realpath("/usr/bin/python3")
         if path is None:
             pytest.skip(f"no Python {version} here")
         for module in needed_modules:

@@ -39,12 +39,12 @@ EVERYTHING_RECORDED = {"OOMREC_MODE": "exact", "PYTHONMALLOC": "malloc"}
 
 @pytest.mark.parametrize("name", SUITES)
 def test_same_results(preload, plain, python, tmp_path, name):
-    compare(preload, plain, python("3.11"), tmp_path, name, {})
+    compare(preload, plain, python(), tmp_path, name, {})
 
 
 @pytest.mark.parametrize("name", ["test_list", "test_gc", "test_mmap"])
 def test_same_results_with_every_object_recorded(preload, plain, python, tmp_path, name):
-    compare(preload, plain, python("3.11"), tmp_path, name, EVERYTHING_RECORDED)
+    compare(preload, plain, python(), tmp_path, name, EVERYTHING_RECORDED)
 
 
 @pytest.mark.parametrize("version", ["3.12", "3.13"])

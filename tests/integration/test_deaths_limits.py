@@ -54,7 +54,7 @@ def test_a_cgroup_s_limit_of_tasks(oomrec, preload, victim, pids_cgroup, what, c
 
 def test_python_cannot_start_a_thread(oomrec, preload, victim, python, tmp_path):
     tmp_path.chmod(0o777)
-    run = preload(python("3.11"), victim("python/threads_refused.py"))
+    run = preload(python(), victim("python/threads_refused.py"))
     assert run.stdout == "can't start new thread\n", str(run)
     shown = oomrec.json("show")
     assert shown["verdict"]["code"] == "thread_creation_failed"
@@ -80,7 +80,7 @@ def test_a_thread_beyond_the_address_space_limit(oomrec, preload, python):
         "try: threading.Thread(target=print).start()\n"
         "except RuntimeError as error: print(error)\n"
     )
-    run = preload(python("3.11"), "-c", script)
+    run = preload(python(), "-c", script)
     assert run.stdout == "can't start new thread\n", str(run)
     verdict, limit = verdict_of(oomrec, run)
     assert (verdict["code"], limit["kind"]) == ("thread_creation_failed", "rlimit_as")

@@ -87,7 +87,7 @@ def test_a_function_on_the_stack(oomrec, victim):
 )
 def test_a_line_of_python(oomrec, victim, python, rule, refused):
     """The line itself, or what it calls: line 15 calls both."""
-    run = oomrec("run", "--fail", rule, "--", python("3.11"), victim("python/asks.py"))
+    run = oomrec("run", "--fail", rule, "--", python(), victim("python/asks.py"))
     assert run.stdout.splitlines() == [*refused, "survived"], str(run)
     verdicts = [oomrec.json("show", bundle)["verdict"]["code"] for bundle in run.bundles()]
     assert set(verdicts) == ({"injected"} if refused else set())
@@ -124,7 +124,7 @@ def test_an_allocator_with_its_own_new(oomrec, victim):
 def test_a_plugin_s_new_asks_its_handler_and_throws(oomrec, victim, python, rule, plain):
     """A C program that loads a C++ library: handler and exception are that library's."""
     script, size = victim("python/new_in_plugin.py"), (64 << 20) + 163
-    words = [python("3.11"), script, victim("cxx_plugin.so"), size]
+    words = [python(), script, victim("cxx_plugin.so"), size]
     run = oomrec("run", "--fail", rule, "--", *words)
     assert run.stdout.splitlines()[0] == f"plain {plain}", str(run)
     shown = oomrec.json("show", run.bundles()[0])
@@ -138,7 +138,7 @@ def test_a_plugin_s_new_throws_at_the_nth_call(oomrec, victim, python):
         "throws = ctypes.CDLL(sys.argv[1]).throwing_new\n"
         "print([throws(ctypes.c_size_t(7 << 20)) for _ in range(4)])\n"
     )
-    words = [python("3.11"), "-c", script, victim("cxx_plugin.so")]
+    words = [python(), "-c", script, victim("cxx_plugin.so")]
     run = oomrec("run", "--fail", "operator_new:nth=2,min=7M", "--", *words)
     assert run.stdout == "[0, 1, 0, 0]\n", str(run)
     assert oomrec.json("show", run.only_bundle())["request"]["api"] == "operator_new"
@@ -160,7 +160,7 @@ def test_a_fork_s_child_counts_anew(oomrec, python):
         "os.wait()\n"
     )
     rule = "mmap:nth=3,min=123M"
-    run = oomrec("run", "--fail", rule, "--", python("3.11"), "-c", script)
+    run = oomrec("run", "--fail", rule, "--", python(), "-c", script)
     assert run.stdout == "parent [3]\nchild [3]\n", str(run)
 
 

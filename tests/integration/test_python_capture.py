@@ -256,7 +256,7 @@ NESTED = """
     ],
 )
 def test_nested_captures_are_one_bundle(recorded, python, nested, raised, ask):
-    run = recorded(NESTED, nested, ask, python=python("3.11"))
+    run = recorded(NESTED, nested, ask, python=python())
     assert run.stdout == f"{raised}\n" and run.exit_code == 0, str(run)
     told = exception_of(run.only_bundle())
     assert (told["type"], told["context"]) == ("MemoryError", "inner")
