@@ -37,7 +37,7 @@ Refusal* refusal_since(ThreadState* thread, std::uint32_t since) noexcept {
 // Completes the bundle that tells the refusal. Where that tells an earlier one of its kind, of
 // which an exception came, too, this one gets a bundle of its own if it is time for one. Nothing is
 // told: there is no such bundle.
-Told complete_told(InHook hook, Refusal& refusal, const bundle::ExceptionTexts& texts) noexcept {
+Told complete_told(InHook hook, Refusal& refusal, const text::ExceptionTexts& texts) noexcept {
   refusal.settled = true;
   enter_unknown(hook, refusal);
   Told told;
@@ -52,11 +52,11 @@ Told complete_told(InHook hook, Refusal& refusal, const bundle::ExceptionTexts& 
   refusal.raised = true;
   remember_texts(told.bundle);
   if (wait_for_writer(writing_deadline_ns()))  // that bundle may be on its way
-    told.texts = bundle::complete_texts_of(hook, told.bundle, texts, bound_seconds());
+    told.texts = helper::complete_texts_of(hook, told.bundle, texts, bound_seconds());
   return told;
 }
 
-Told tell_of_refusal(InHook hook, Refusal& refusal, const bundle::ExceptionTexts& texts) noexcept {
+Told tell_of_refusal(InHook hook, Refusal& refusal, const text::ExceptionTexts& texts) noexcept {
   if (const Told told = complete_told(hook, refusal, texts); told.bundle != 0) return told;
   bundle::Cause cause = cause_of(refusal.entry, refusal);
   cause.texts = &texts;
@@ -69,7 +69,7 @@ Told tell_of_refusal(InHook hook, Refusal& refusal, const bundle::ExceptionTexts
 
 }  // namespace
 
-Told tell_exception(InHook hook, const bundle::ExceptionTexts& texts, std::uint32_t since,
+Told tell_exception(InHook hook, const text::ExceptionTexts& texts, std::uint32_t since,
                     bool any_thread) noexcept {
   if (phase() == Phase::waiting) begin_waiting_session(hook);
   if (phase() != Phase::active) return {};
@@ -88,7 +88,7 @@ Told tell_exception(InHook hook, const bundle::ExceptionTexts& texts, std::uint3
   return write_awaited(hook, cause);
 }
 
-Told dump(InHook hook, std::string_view reason, const bundle::ExceptionTexts* texts) noexcept {
+Told dump(InHook hook, std::string_view reason, const text::ExceptionTexts* texts) noexcept {
   if (phase() == Phase::waiting) begin_waiting_session(hook);
   if (phase() != Phase::active) return {};
   bundle::Cause cause;
@@ -125,7 +125,7 @@ std::size_t failure_bundle(InHook hook, std::span<char> path) noexcept {
 }
 
 std::size_t bundle_path(InHook hook, std::uint64_t number, std::span<char> path) noexcept {
-  return bundle::path_of(hook, number, path, bound_seconds()).size();
+  return helper::path_of(hook, number, path, bound_seconds()).size();
 }
 
 void forget_exceptions(InHook) noexcept { g_with_texts.store(0, std::memory_order_relaxed); }

@@ -101,7 +101,7 @@ bool warn(InHook hook, Trigger trigger) noexcept {
   cause.trigger = trigger;
   const bool written = write_bundle(hook, cause, kWhenDue).bundle != 0;
   // The next allocation may be the last: a helper that is still at work would be killed with us.
-  bundle::finish(hook, static_cast<unsigned>(g_state.options.bundle_seconds));
+  helper::finish(hook, static_cast<unsigned>(g_state.options.bundle_seconds));
   return written;
 }
 
@@ -164,7 +164,7 @@ void tell_crash(InHook hook, const Refusal& refusal) noexcept {
   if (!complete_by_crash(hook, refusal, telling) &&
       (system::monotonic_ns() > telling.deadline_ns || !write_crash(hook, refusal, telling)))
     return;
-  if (!bundle::finish(hook, static_cast<unsigned>(g_state.options.bundle_seconds))) return;
+  if (!helper::finish(hook, static_cast<unsigned>(g_state.options.bundle_seconds))) return;
   g_session.header().crash.flags |= session::kCrashTold;
   if (last_failure_told()) g_session.remove_file(hook);
 }

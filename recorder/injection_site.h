@@ -8,6 +8,6 @@ namespace oomrec::recorder {
 
 // `node`: a stack of the calling thread, as it is now: so its modules stay where they are. Cost: a
 // walk over its nodes, for a native site also a look into each module of that name.
-bool is_site_on_stack(InHook, const limit::InjectionRule&, std::uint32_t node) noexcept;
+bool is_site_on_stack(InHook, const options::InjectionRule&, std::uint32_t node) noexcept;
 
 }  // namespace oomrec::recorder

@@ -98,12 +98,12 @@ void expand_dump_directory() noexcept {
   system::call(SYS_uname, &host);
   char program[1024];
   const long bytes = system::call(SYS_readlink, "/proc/self/exe", program, sizeof(program));
-  bundle::PathWords words;
+  text::PathWords words;
   words.pid = g_state.pid;
   words.host = host.nodename;
   words.program = {program, bytes < 0 ? 0 : static_cast<std::size_t>(bytes)};
   words.start_realtime_ns = g_session.header().start_realtime_ns;
-  if (!bundle::expand_path(g_process.dump_pattern, words, g_process.dump_directory, kPathBytes)) {
+  if (!text::expand_path(g_process.dump_pattern, words, g_process.dump_directory, kPathBytes)) {
     std::memcpy(g_process.dump_directory, g_process.dump_pattern, kPathBytes);
   }
 }
@@ -233,7 +233,7 @@ void tell_place() noexcept {
   const int error = g_session.directory_error();
   if (error == 0) return;
   const std::string_view path{g_session.path()};
-  const std::string_view why = bundle::error_words(error);
+  const std::string_view why = text::error_words(error);
   if (path.empty())
     return say({named, ": ", why, "; the recording is private memory, and is lost in a kill"});
   say({named, ": ", why, "; the recording is in ", path.substr(0, path.rfind('/')), " instead"});
@@ -272,7 +272,7 @@ bool start(const Options& options) noexcept {
   }
   tell_place();
   prepare_handlers();
-  if (!bundle::prepare(environ)) say({"no bundles: no memory for their writer"});
+  if (!helper::prepare(environ)) say({"no bundles: no memory for their writer"});
   limit_address_space();
   return true;
 }
@@ -374,7 +374,7 @@ void on_exit(InHook hook, int status, ExitKind) noexcept {
   if (phase() != Phase::active || !same_process()) return;
   tell_last_failure(hook, status);
   if (g_state.options.dump_at_exit && held_much()) dump(hook, "at the end of the process");
-  bundle::finish(hook, static_cast<unsigned>(g_state.options.bundle_seconds));
+  helper::finish(hook, static_cast<unsigned>(g_state.options.bundle_seconds));
   complete_outcome_at_end(hook, status);
   session::Header& header = g_session.header();
   const std::uint64_t now = system::monotonic_ns();
@@ -389,7 +389,7 @@ void on_exit(InHook hook, int status, ExitKind) noexcept {
 // bounds of its stack, and the names of the modules on it.
 void on_sandbox(InHook hook) noexcept {
   if (phase() == Phase::active) {
-    bundle::finish(hook, static_cast<unsigned>(g_state.options.bundle_seconds));
+    helper::finish(hook, static_cast<unsigned>(g_state.options.bundle_seconds));
     if (ThreadState* const thread = current_thread(hook); thread != nullptr)
       stack::capture(hook, thread->stacks, thread->root(hook));
   }

@@ -14,7 +14,7 @@
 #include "common/session/vocabulary.h"
 #include "common/system/hook_scope.h"
 
-namespace oomrec::bundle {
+namespace oomrec::text {
 struct ExceptionTexts;
 }
 
@@ -141,12 +141,12 @@ struct Told {
   std::uint64_t bundle = 0;  // its number in the process; 0: there is none
   bool texts = false;        // all of the texts are in it
 };
-Told dump(InHook, std::string_view reason, const bundle::ExceptionTexts* texts = nullptr) noexcept;
+Told dump(InHook, std::string_view reason, const text::ExceptionTexts* texts = nullptr) noexcept;
 
 // oomrec_exception(): completes the bundle of this thread's latest refusal, if that is later than
 // the refusal number `since`; with `any_thread` of the newest one of all, if this thread has none;
 // else a bundle with the trigger `exception`.
-Told tell_exception(InHook, const bundle::ExceptionTexts&, std::uint32_t since,
+Told tell_exception(InHook, const text::ExceptionTexts&, std::uint32_t since,
                     bool any_thread) noexcept;
 
 // The number of this thread's latest refusal; 0: none yet. And of all threads'.

@@ -62,7 +62,7 @@ struct State {
     return blocks.may_hold(address) || inherited_holder != 0 || small_blocks.used();
   }
 
-  limit::SoftLimit limit;
+  live::SoftLimit limit;
   std::atomic<bool> may_refuse{false};  // there is a limit, or a rule of --fail
 
   Options options;

@@ -57,7 +57,7 @@ Told write(InHook hook, bundle::Cause& cause, bool reported) noexcept {
     complete_evidence(*failure);
     failure->bundle.store(static_cast<std::uint32_t>(told.bundle), std::memory_order_relaxed);
   }
-  const bundle::Result result = bundle::write_from_process(
+  const bundle::Result result = helper::write_from_process(
       hook, cause, destination(), {g_state.options.quiet, reported}, bound_seconds(), &told.texts);
   if (result == bundle::Result::written) {
     g_bundles.recovered.store(false, std::memory_order_relaxed);
@@ -150,7 +150,7 @@ bool complete_by_crash(InHook hook, const Refusal& refusal, const Telling& telli
   if (!begin_writing(telling.deadline_ns)) return false;
   const bool completed =
       is_told_last(refusal) && !is_old_news(refusal) &&
-      bundle::complete_last_by_crash(hook, g_state.options.quiet, bound_seconds());
+      helper::complete_last_by_crash(hook, g_state.options.quiet, bound_seconds());
   if (completed) g_bundles.open_outcome.store(false, std::memory_order_relaxed);
   end_writing();
   return completed;
@@ -160,7 +160,7 @@ void note_recovery(InHook hook, std::uint64_t now_ns) noexcept {
   if (!g_bundles.open_outcome.load(std::memory_order_relaxed) || !begin_writing(0)) return;
   const bool recovered = g_bundles.recovered.load(std::memory_order_relaxed) ||
                          now_ns > g_bundles.rate.ended_ns() + kRecoveredNs;
-  if (recovered && bundle::complete_last(hook, OutcomeKind::recovered, 0, 0))
+  if (recovered && helper::complete_last(hook, OutcomeKind::recovered, 0, 0))
     g_bundles.open_outcome.store(false, std::memory_order_relaxed);
   end_writing();
 }
@@ -175,7 +175,7 @@ void complete_outcome(InHook hook, OutcomeKind outcome, std::int32_t value) noex
     outcome = OutcomeKind::recovered;
     value = 0;
   }
-  bundle::complete_last(hook, outcome, value, bound_seconds());
+  helper::complete_last(hook, outcome, value, bound_seconds());
 }
 
 void forget_told(InHook) noexcept {

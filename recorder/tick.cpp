@@ -96,7 +96,7 @@ void read_clock(InHook hook, ThreadState& thread) noexcept {
   g_session.header().last_tick_ns.store(now, std::memory_order_relaxed);
   fold_unlaned(hook, thread);
   g_session.keep_alive(hook);
-  bundle::finish(hook, 0);  // only asks: a helper that has ended is reaped
+  helper::finish(hook, 0);  // only asks: a helper that has ended is reaped
   note_recovery(hook, now);
   stack::check_a_module(hook);
   watch_limits(hook, now);

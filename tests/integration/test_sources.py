@@ -7,7 +7,7 @@ from collections import defaultdict
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-FOLDERS = ("include", "recorder", "shim", "tools")
+FOLDERS = ("include", "common", "recorder", "shim", "tools")
 
 COMMENT_OR_TEXT = re.compile(
     r"//[^\n]*|/\*.*?\*/|R\"(\w*)\(.*?\)\1\"|\"(?:\\.|[^\"\\\n])*\"|(?<!\w)'(?:\\.|[^'\\])+'", re.S
