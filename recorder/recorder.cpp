@@ -157,7 +157,7 @@ void report_session_directory() noexcept {
   const int error = g_session.directory_error();
   if (error == 0) return;
   const std::string_view path{g_session.path()};
-  const std::string_view why = bundle::error_words(error);
+  const std::string_view why = text::error_words(error);
   if (path.empty())
     return write_stderr(
         {named, ": ", why, "; the recording is private memory, and is lost in a kill"});
@@ -201,7 +201,7 @@ bool start(const Options& options) noexcept {
   }
   report_session_directory();
   prepare_handlers();
-  if (!bundle::prepare(environ)) write_stderr({"no bundles: no memory for their writer"});
+  if (!helper::prepare(environ)) write_stderr({"no bundles: no memory for their writer"});
   if (!limit_address_space()) write_stderr({"RLIMIT_AS could not be set"});
   return true;
 }
@@ -280,7 +280,7 @@ void note_heap(InHook hook, std::string_view note) noexcept {
 // stack, which gets this thread a lane, the bounds of its stack and the names of the modules on it.
 void on_sandbox(InHook hook) noexcept {
   if (phase() == Phase::active) {
-    bundle::finish(hook, static_cast<unsigned>(g_state.options.bundle_seconds));
+    helper::finish(hook, static_cast<unsigned>(g_state.options.bundle_seconds));
     if (ThreadState* const thread = current_thread(hook); thread != nullptr)
       stack::capture(hook, thread->stacks, thread->root(hook));
   }

@@ -22,8 +22,8 @@
 namespace {
 
 using oomrec::InHook;
-using oomrec::bundle::ExceptionTexts;
 using oomrec::shim::as_recorder;
+using oomrec::text::ExceptionTexts;
 namespace recorder = oomrec::recorder;
 
 template <std::size_t N>
@@ -173,15 +173,14 @@ std::string_view backend_of(const char* name) noexcept {
 }
 
 ExceptionTexts texts_of(const oomrec_exception_info& info) noexcept {
-  using namespace oomrec::bundle;
   ExceptionTexts texts;
-  texts.type = text_of(info.type, kMostNameBytes);
-  texts.module = text_of(info.module, kMostNameBytes);
-  texts.message = text_of(info.message, kMostTextBytes);
-  texts.traceback = text_of(info.traceback, kMostTextBytes);
-  texts.context = text_of(info.context, kMostNameBytes);
-  texts.metadata = text_of(info.metadata_json, kMostTextBytes);
-  texts.objects = text_of(info.objects_json, kMostObjectsBytes);
+  texts.type = text_of(info.type, oomrec::text::kMostNameBytes);
+  texts.module = text_of(info.module, oomrec::text::kMostNameBytes);
+  texts.message = text_of(info.message, oomrec::text::kMostTextBytes);
+  texts.traceback = text_of(info.traceback, oomrec::text::kMostTextBytes);
+  texts.context = text_of(info.context, oomrec::text::kMostNameBytes);
+  texts.metadata = text_of(info.metadata_json, oomrec::text::kMostTextBytes);
+  texts.objects = text_of(info.objects_json, oomrec::text::kMostObjectsBytes);
   texts.backend = backend_of(info.backend);
   return texts;
 }
@@ -252,8 +251,8 @@ OOMREC_EXPORT int oomrec_dump_with(const char* reason, const char* metadata_json
   if (path != nullptr && bytes != 0) path[0] = '\0';
   as_recorder([&](InHook hook) {
     ExceptionTexts texts;
-    texts.metadata = text_of(metadata_json, oomrec::bundle::kMostTextBytes);
-    const std::string_view words = text_of(reason, oomrec::bundle::kMostNameBytes);
+    texts.metadata = text_of(metadata_json, oomrec::text::kMostTextBytes);
+    const std::string_view words = text_of(reason, oomrec::text::kMostNameBytes);
     result = hand_out(hook, recorder::dump(hook, words, &texts), path, bytes);
   });
   return result;

@@ -55,7 +55,7 @@ class Accounts {
         std::min<std::uint64_t>(view.count(session::TableId::devices), kMostDevices + 1);
     session::Device device;
     for (std::uint32_t i = 1; i < known; ++i) {
-      if (!read_device(view, i, device)) continue;
+      if (!text::read_device(view, i, device)) continue;
       devices_[i] = account_of(device);
       of_devices -= devices_[i].given;
       of_torch -= devices_[i].inside;

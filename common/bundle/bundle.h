@@ -34,18 +34,18 @@ struct Cause {
   const session::Health* health = nullptr;  // as others see it now; null: as it saw itself last
   const session::ChildDeath* child = nullptr;  // the worker that it ended for; null: none
 
-  std::string_view label;                 // that the program was at work under; empty: none
-  const ExceptionTexts* texts = nullptr;  // of the program; null: it has said nothing
+  std::string_view label;                       // that the program was at work under; empty: none
+  const text::ExceptionTexts* texts = nullptr;  // of the program; null: it has said nothing
 
   // Where the recordings of its group are (processes.json): the directory of its own. Null:
   // nowhere.
   const char* session_directory = nullptr;
 
   // What follows has a default that fits most callers.
-  std::string_view glibc_version;        // of the process; empty: not known
-  ExportedName exported_name = nullptr;  // of the process' modules, in the process itself
-  std::uint64_t realtime_ns = 0;         // of the bundle; 0: now
-  std::uint64_t number = 0;              // of the bundle in its process; 0: the next
+  std::string_view glibc_version;              // of the process; empty: not known
+  text::ExportedName exported_name = nullptr;  // of the process' modules, in the process itself
+  std::uint64_t realtime_ns = 0;               // of the bundle; 0: now
+  std::uint64_t number = 0;                    // of the bundle in its process; 0: the next
 };
 
 enum class Result : std::uint8_t { written, no_directory, no_room, timed_out, failed };
@@ -60,7 +60,7 @@ struct Workspace {
   char json[16 * 1024];
   std::uint64_t sort[16 * 1024];
   session::Lane lane;
-  Verdict verdict;
+  verdict::Verdict verdict;
 };
 
 // Told when the data is in the files, before the fsync and the rename; `path` is the bundle's.
@@ -82,10 +82,10 @@ struct Completion {
   std::uint32_t repeats = kRepeatsUnknown;  // of the request; unknown: as they are in the bundle
 
   // Null: as in the bundle.
-  const Verdict* verdict = nullptr;
+  const verdict::Verdict* verdict = nullptr;
   const session::Crash* crash = nullptr;
-  const session::View* crashed = nullptr;  // the session that has the crash, for its names
-  ExportedName exported_name = nullptr;    // in the process itself
+  const session::View* crashed = nullptr;      // the session that has the crash, for its names
+  text::ExportedName exported_name = nullptr;  // in the process itself
   const session::Death* death = nullptr;
 };
 
@@ -100,7 +100,7 @@ bool complete(InHook, const char* path, const Completion&, Workspace&) noexcept;
 // The program says of an exception what it is, once the bundle of its refusal is there:
 // metadata.json gets its texts, and `objects` a file of their own. Nothing else changes. False: not
 // all of it could be written.
-bool complete_texts(InHook, const char* path, const ExceptionTexts&, Workspace&) noexcept;
+bool complete_texts(InHook, const char* path, const text::ExceptionTexts&, Workspace&) noexcept;
 
 // "running", "exited 1", "signal 11": the word for metadata.json, in `buffer`.
 std::string_view outcome_text(OutcomeKind, std::int32_t value, std::span<char> buffer) noexcept;

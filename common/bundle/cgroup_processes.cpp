@@ -17,11 +17,11 @@ constexpr std::size_t kPathBytes = 416;
 
 // A file of /proc/PID.
 const char* path_of(std::int32_t pid, std::string_view file, char (&path)[kPathBytes]) noexcept {
-  return Text{path}.add(system::g_roots.proc).add('/').signed_number(pid).add(file).c_str();
+  return text::Text{path}.add(system::g_roots.proc).add('/').signed_number(pid).add(file).c_str();
 }
 
 std::string_view read_text(const char* path, std::span<char> text) noexcept {
-  const long bytes = sys::read_file(AT_FDCWD, path, text.data(), text.size());
+  const long bytes = calls::read_file(AT_FDCWD, path, text.data(), text.size());
   return {text.data(), bytes > 0 ? static_cast<std::size_t>(bytes) : 0};
 }
 
@@ -43,12 +43,12 @@ std::uint64_t resident_bytes(std::int32_t pid) noexcept {
 int largest_neighbours(const char* directory, std::span<const Kin> known, std::span<char> text,
                        Neighbour (&out)[kMostNeighbours]) noexcept {
   char path[kPathBytes];
-  Text name{path};
+  text::Text name{path};
   name.add(directory).add("/cgroup.procs");
-  const long bytes = sys::read_file(AT_FDCWD, path, text.data(), text.size());
+  const long bytes = calls::read_file(AT_FDCWD, path, text.data(), text.size());
   if (name.truncated() || bytes < 0) return -1;
   std::string_view pids{text.data(), static_cast<std::size_t>(bytes)};
-  const auto self = static_cast<std::int32_t>(sys::call(SYS_getpid));
+  const auto self = static_cast<std::int32_t>(calls::call(SYS_getpid));
   int count = 0;
   for (unsigned looked_at = 0; looked_at < kMostLookedAt && !pids.empty(); ++looked_at) {
     const auto pid = static_cast<std::int32_t>(system::number_in(pids, &pids));
@@ -68,9 +68,10 @@ int largest_neighbours(const char* directory, std::span<const Kin> known, std::s
 
 std::string_view program_of(std::int32_t pid, std::span<char> text) noexcept {
   char path[kPathBytes];
-  const long bytes = sys::call(SYS_readlink, reinterpret_cast<long>(path_of(pid, "/exe", path)),
-                               reinterpret_cast<long>(text.data()), static_cast<long>(text.size()));
-  if (bytes > 0) return base_name({text.data(), static_cast<std::size_t>(bytes)});
+  const long bytes =
+      calls::call(SYS_readlink, reinterpret_cast<long>(path_of(pid, "/exe", path)),
+                  reinterpret_cast<long>(text.data()), static_cast<long>(text.size()));
+  if (bytes > 0) return text::base_name({text.data(), static_cast<std::size_t>(bytes)});
   const std::string_view name = read_text(path_of(pid, "/comm", path), text);
   return name.substr(0, name.find('\n'));
 }

@@ -27,12 +27,12 @@ class Rewrite {
  public:
   Rewrite(InHook hook, int directory, const char* name, Workspace& work) noexcept
       : hook_(hook), directory_(directory), name_(name), work_(work) {
-    Text{temporary_}.add('.').add(name).add(".partial");
-    from_ = sys::open_at(directory, name, O_RDONLY | O_NOFOLLOW);
+    text::Text{temporary_}.add('.').add(name).add(".partial");
+    from_ = calls::open_at(directory, name, O_RDONLY | O_NOFOLLOW);
     fail(from_);
     if (error_ == 0) {
-      sys::unlink_at(directory, temporary_, 0);  // of a writer that died
-      to_ = sys::open_at(directory, temporary_, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0600);
+      calls::unlink_at(directory, temporary_, 0);  // of a writer that died
+      to_ = calls::open_at(directory, temporary_, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0600);
       fail(to_);
     }
     const long bytes = error_ == 0 ? read_some(0) : 0;
@@ -40,9 +40,9 @@ class Rewrite {
     if (error_ == 0) rest_ = {work.text, static_cast<std::size_t>(bytes)};
   }
   ~Rewrite() {
-    if (from_ >= 0) sys::close(from_);
-    if (to_ >= 0) sys::close(to_);
-    if (to_ >= 0 && !in_place_) sys::unlink_at(directory_, temporary_, 0);
+    if (from_ >= 0) calls::close(from_);
+    if (to_ >= 0) calls::close(to_);
+    if (to_ >= 0 && !in_place_) calls::unlink_at(directory_, temporary_, 0);
   }
   Rewrite(const Rewrite&) = delete;
   Rewrite& operator=(const Rewrite&) = delete;
@@ -70,8 +70,8 @@ class Rewrite {
   bool finish() noexcept {
     while (error_ == 0 && read_more(0)) {
     }
-    if (error_ == 0) fail(sys::sync(to_));
-    if (error_ == 0) fail(sys::rename_at(directory_, temporary_, name_));
+    if (error_ == 0) fail(calls::sync(to_));
+    if (error_ == 0) fail(calls::rename_at(directory_, temporary_, name_));
     in_place_ = error_ == 0;
     return in_place_;
   }
@@ -84,7 +84,7 @@ class Rewrite {
     put(" ");
     while (peek() == ' ') rest_.remove_prefix(1);
     skip_value();
-    JsonWriter json{hook_, to_, work_.json, sizeof work_.json, 1};
+    text::JsonWriter json{hook_, to_, work_.json, sizeof work_.json, 1};
     write(json);
     if (!json.finish()) fail(-json.error());
     return error_ == 0;
@@ -125,7 +125,7 @@ class Rewrite {
     if (error_ == 0 && result < 0) error_ = result;
   }
   void put(std::string_view text) noexcept {
-    if (error_ == 0) fail(sys::write_all(to_, text.data(), text.size()));
+    if (error_ == 0) fail(calls::write_all(to_, text.data(), text.size()));
   }
 
   // Reads into work_.text, behind its first bytes, until it is full or the file ends. Bytes, or
@@ -133,8 +133,8 @@ class Rewrite {
   long read_some(std::size_t behind) noexcept {
     std::size_t got = behind;
     while (got < sizeof work_.text) {
-      const long bytes = sys::call(SYS_read, from_, reinterpret_cast<long>(work_.text + got),
-                                   static_cast<long>(sizeof work_.text - got));
+      const long bytes = calls::call(SYS_read, from_, reinterpret_cast<long>(work_.text + got),
+                                     static_cast<long>(sizeof work_.text - got));
       if (bytes == -EINTR) continue;
       if (bytes < 0) return bytes;
       if (bytes == 0) break;
@@ -157,18 +157,18 @@ class Rewrite {
 
 bool complete_recording(int directory, const Completion& completion) noexcept {
   if (completion.crash == nullptr && completion.death == nullptr) return true;
-  const int fd = sys::open_at(directory, "recording.oomrec", O_WRONLY | O_NOFOLLOW);
+  const int fd = calls::open_at(directory, "recording.oomrec", O_WRONLY | O_NOFOLLOW);
   if (fd < 0) return false;
   int result = 0;
   if (completion.crash != nullptr) {
-    result = sys::write_all_at(fd, completion.crash, sizeof *completion.crash,
-                               offsetof(session::Header, crash));
+    result = calls::write_all_at(fd, completion.crash, sizeof *completion.crash,
+                                 offsetof(session::Header, crash));
   }
   if (result == 0 && completion.death != nullptr) {
-    result = sys::write_all_at(fd, completion.death, sizeof *completion.death,
-                               offsetof(session::Header, death));
+    result = calls::write_all_at(fd, completion.death, sizeof *completion.death,
+                                 offsetof(session::Header, death));
   }
-  sys::close(fd);
+  calls::close(fd);
   return result == 0;
 }
 
@@ -176,7 +176,7 @@ bool complete_manifest(InHook hook, int directory, const Completion& completion,
                        Workspace& work) noexcept {
   if (completion.verdict == nullptr) return true;
   Rewrite manifest{hook, directory, "manifest.json", work};
-  return manifest.replace("\"verdict\":", [&](JsonWriter& json) {
+  return manifest.replace("\"verdict\":", [&](text::JsonWriter& json) {
     json.string(name_of(completion.verdict->code));
   }) && manifest.finish();
 }
@@ -185,24 +185,25 @@ bool complete_metadata(InHook hook, int directory, const Completion& completion,
                        Workspace& work) noexcept {
   char outcome[32];
   Rewrite metadata{hook, directory, "metadata.json", work};
-  const bool found = metadata.replace("\"outcome\":", [&](JsonWriter& json) {
+  const bool found = metadata.replace("\"outcome\":", [&](text::JsonWriter& json) {
     json.string(outcome_text(completion.outcome, completion.value, outcome));
   });
   if (completion.verdict != nullptr) {
     metadata.replace("\"verdict\":",
-                     [&](JsonWriter& json) { write_verdict(json, *completion.verdict); });
+                     [&](text::JsonWriter& json) { write_verdict(json, *completion.verdict); });
   }
   if (completion.crashed != nullptr) {
-    metadata.replace("\"crash\":", [&](JsonWriter& json) {
+    metadata.replace("\"crash\":", [&](text::JsonWriter& json) {
       write_crash(hook, json, *completion.crashed, completion.exported_name);
     });
   }
   if (completion.verdict != nullptr) {
     metadata.replace("\"limit\":",
-                     [&](JsonWriter& json) { write_limit(json, *completion.verdict); });
+                     [&](text::JsonWriter& json) { write_limit(json, *completion.verdict); });
   }
   if (completion.repeats != kRepeatsUnknown) {
-    metadata.replace("\"repeats\":", [&](JsonWriter& json) { json.number(completion.repeats); });
+    metadata.replace("\"repeats\":",
+                     [&](text::JsonWriter& json) { json.number(completion.repeats); });
   }
   return found && metadata.finish();
 }
@@ -210,38 +211,40 @@ bool complete_metadata(InHook hook, int directory, const Completion& completion,
 // The file of a moment before stays until the new one is whole.
 bool write_objects(int directory, std::string_view objects) noexcept {
   constexpr const char* kTemporary = ".objects.json.partial";
-  sys::unlink_at(directory, kTemporary, 0);
+  calls::unlink_at(directory, kTemporary, 0);
   const int fd =
-      sys::open_at(directory, kTemporary, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0600);
+      calls::open_at(directory, kTemporary, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0600);
   if (fd < 0) return false;
-  int result = sys::write_all(fd, objects.data(), objects.size());
-  if (result >= 0) result = sys::sync(fd);
-  sys::close(fd);
-  if (result >= 0) result = sys::rename_at(directory, kTemporary, kObjectsFile);
-  if (result < 0) sys::unlink_at(directory, kTemporary, 0);
+  int result = calls::write_all(fd, objects.data(), objects.size());
+  if (result >= 0) result = calls::sync(fd);
+  calls::close(fd);
+  if (result >= 0) result = calls::rename_at(directory, kTemporary, text::kObjectsFile);
+  if (result < 0) calls::unlink_at(directory, kTemporary, 0);
   return result >= 0;
 }
 
 bool complete_names(InHook hook, int directory, Workspace& work) noexcept {
   Rewrite manifest{hook, directory, "manifest.json", work};
-  return manifest.replace("\"files\":", [](JsonWriter& json) { write_names(json, true); }) &&
+  return manifest.replace("\"files\":", [](text::JsonWriter& json) { write_names(json, true); }) &&
          manifest.finish();
 }
 
-bool complete_words(InHook hook, int directory, const ExceptionTexts& texts,
+bool complete_words(InHook hook, int directory, const text::ExceptionTexts& texts,
                     Workspace& work) noexcept {
   Rewrite metadata{hook, directory, "metadata.json", work};
   if (texts.context.data() != nullptr &&
-      !metadata.replace_far("\"context\":", [&](JsonWriter& json) { json.string(texts.context); }))
+      !metadata.replace_far("\"context\":",
+                            [&](text::JsonWriter& json) { json.string(texts.context); }))
     return false;
   for (const TextKey& text : kTextKeys) {
     char key[32];
-    Text{key}.add('"').add(text.key).add("\":");
-    if (!metadata.replace_far(key, [&](JsonWriter& json) { write_text(json, texts.*text.text); }))
+    text::Text{key}.add('"').add(text.key).add("\":");
+    if (!metadata.replace_far(
+            key, [&](text::JsonWriter& json) { text::write_text(json, texts.*text.text); }))
       return false;
   }
-  return metadata.replace_far(kCustom, [&](JsonWriter& json) {
-    write_custom_metadata(json, texts.metadata);
+  return metadata.replace_far(kCustom, [&](text::JsonWriter& json) {
+    text::write_custom_metadata(json, texts.metadata);
   }) && metadata.finish();
 }
 
@@ -256,24 +259,24 @@ std::uint32_t repeats_of(const session::View& view, std::uint64_t failure) noexc
 
 bool complete(InHook hook, const char* path, const Completion& completion,
               Workspace& work) noexcept {
-  const int directory = sys::open_at(AT_FDCWD, path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
+  const int directory = calls::open_at(AT_FDCWD, path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
   if (directory < 0) return false;
   const bool done = complete_recording(directory, completion) &&
                     complete_manifest(hook, directory, completion, work) &&
                     complete_metadata(hook, directory, completion, work);
-  sys::close(directory);
+  calls::close(directory);
   return done;
 }
 
-bool complete_texts(InHook hook, const char* path, const ExceptionTexts& texts,
+bool complete_texts(InHook hook, const char* path, const text::ExceptionTexts& texts,
                     Workspace& work) noexcept {
-  const int directory = sys::open_at(AT_FDCWD, path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
+  const int directory = calls::open_at(AT_FDCWD, path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
   if (directory < 0) return false;
   const bool has_objects = texts.objects.data() != nullptr;
   const bool objects = !has_objects || (write_objects(directory, texts.objects) &&
                                         complete_names(hook, directory, work));
   const bool words = complete_words(hook, directory, texts, work);
-  sys::close(directory);
+  calls::close(directory);
   return objects && words;
 }
 

@@ -18,7 +18,7 @@ constexpr std::size_t kPart = sizeof(Workspace{}.json) / 4;
 
 bool is_there(int directory, const char* name) noexcept {
   struct stat status;
-  return sys::stat_at(directory, name, status) == 0;
+  return calls::stat_at(directory, name, status) == 0;
 }
 
 // NAME of ".NAME.partial" or ".NAME.deleted"; empty: it is neither.
@@ -37,12 +37,12 @@ std::string_view stray_name(std::string_view name) noexcept {
 // none while the second lasts: the newest bundle, which has the largest, is never removed.
 unsigned last_number(int dump_directory, std::uint64_t created_ns, Workspace& work) noexcept {
   // Opened anew: the position of the caller's descriptor is its own.
-  const int listing = sys::open_at(dump_directory, ".", O_RDONLY | O_DIRECTORY);
+  const int listing = calls::open_at(dump_directory, ".", O_RDONLY | O_DIRECTORY);
   if (listing < 0) return 0;
   char buffer[24];
-  const Text second = Text{buffer}.add('_').utc_name(created_ns).add('_');
+  const text::Text second = text::Text{buffer}.add('_').utc_name(created_ns).add('_');
   unsigned last = 0;
-  sys::for_each_entry(listing, work.json, kPart, [&](const char* entry) {
+  calls::for_each_entry(listing, work.json, kPart, [&](const char* entry) {
     const std::string_view name = is_bundle_name(entry) ? entry : stray_name(entry);
     const auto at = name.find(second.view());
     if (at == std::string_view::npos) return;
@@ -51,7 +51,7 @@ unsigned last_number(int dump_directory, std::uint64_t created_ns, Workspace& wo
       number = std::min(kMaxNumber, number * 10 + static_cast<unsigned>(digit - '0'));
     last = std::max(last, number);
   });
-  sys::close(listing);
+  calls::close(listing);
   return last;
 }
 
@@ -59,10 +59,10 @@ unsigned last_number(int dump_directory, std::uint64_t created_ns, Workspace& wo
 
 int open_dump_directory(const char* path, Workspace& work) noexcept {
   constexpr int kFlags = O_RDONLY | O_DIRECTORY;
-  const int directory = sys::open_at(AT_FDCWD, path, kFlags);
+  const int directory = calls::open_at(AT_FDCWD, path, kFlags);
   if (directory != -ENOENT) return directory;
-  const int made = sys::make_directories(path, work.temporary, sizeof work.temporary);
-  return made < 0 ? made : sys::open_at(AT_FDCWD, path, kFlags);
+  const int made = calls::make_directories(path, work.temporary, sizeof work.temporary);
+  return made < 0 ? made : calls::open_at(AT_FDCWD, path, kFlags);
 }
 
 // oom_BACKEND_YYYYmmdd_HHMMSS_NNN
@@ -86,48 +86,48 @@ int claim_name(int dump_directory, std::string_view backend, std::uint64_t creat
                Workspace& work) noexcept {
   for (unsigned number = last_number(dump_directory, created_ns, work) + 1; number <= kMaxNumber;
        ++number) {
-    Text name{work.name};
+    text::Text name{work.name};
     name.add(kPrefix).add(backend).add('_').utc_name(created_ns).add('_').number(number, 3);
-    Text temporary{work.temporary};
+    text::Text temporary{work.temporary};
     temporary.add('.').add(name.view()).add(kPartial);
     if (is_there(dump_directory, work.name)) continue;
-    const int made = sys::make_directory(dump_directory, work.temporary);
+    const int made = calls::make_directory(dump_directory, work.temporary);
     if (made == -EEXIST) continue;
     if (made < 0) return made;
     // Its owner may have published it between our look and our claim.
     if (!is_there(dump_directory, work.name)) {
       const int directory =
-          sys::open_at(dump_directory, work.temporary, O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
-      if (directory < 0) sys::unlink_at(dump_directory, work.temporary, AT_REMOVEDIR);
+          calls::open_at(dump_directory, work.temporary, O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
+      if (directory < 0) calls::unlink_at(dump_directory, work.temporary, AT_REMOVEDIR);
       return directory;
     }
-    sys::unlink_at(dump_directory, work.temporary, AT_REMOVEDIR);
+    calls::unlink_at(dump_directory, work.temporary, AT_REMOVEDIR);
   }
   return -EEXIST;
 }
 
 void remove_directory(int dump_directory, const char* name, Workspace& work) noexcept {
-  const int directory = sys::open_at(dump_directory, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
+  const int directory = calls::open_at(dump_directory, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
   if (directory >= 0) {
-    sys::for_each_entry(directory, work.json + 3 * kPart, kPart,
-                        [&](const char* file) { sys::unlink_at(directory, file, 0); });
-    sys::close(directory);
+    calls::for_each_entry(directory, work.json + 3 * kPart, kPart,
+                          [&](const char* file) { calls::unlink_at(directory, file, 0); });
+    calls::close(directory);
   }
-  sys::unlink_at(dump_directory, name, AT_REMOVEDIR);
+  calls::unlink_at(dump_directory, name, AT_REMOVEDIR);
 }
 
 void remove_strays(int dump_directory, std::uint64_t now_ns, Workspace& work) noexcept {
   // Opened anew: the position of the caller's descriptor is its own.
-  const int listing = sys::open_at(dump_directory, ".", O_RDONLY | O_DIRECTORY);
+  const int listing = calls::open_at(dump_directory, ".", O_RDONLY | O_DIRECTORY);
   if (listing < 0) return;
   const auto now_s = static_cast<std::int64_t>(now_ns / 1'000'000'000U);
-  sys::for_each_entry(listing, work.json, kPart, [&](const char* name) {
+  calls::for_each_entry(listing, work.json, kPart, [&](const char* name) {
     struct stat status;
-    if (stray_name(name).empty() || sys::stat_at(dump_directory, name, status) != 0) return;
+    if (stray_name(name).empty() || calls::stat_at(dump_directory, name, status) != 0) return;
     if (now_s - status.st_mtim.tv_sec > static_cast<std::int64_t>(kStaleSeconds))
       remove_directory(dump_directory, name, work);
   });
-  sys::close(listing);
+  calls::close(listing);
 }
 
 }  // namespace oomrec::bundle

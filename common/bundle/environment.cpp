@@ -49,7 +49,7 @@ bool parse_number(std::string_view text, std::uint64_t& value) noexcept {
 
 class Environment {
  public:
-  Environment(Job& job, JsonWriter& json) noexcept
+  Environment(Job& job, text::JsonWriter& json) noexcept
       : job_(job), json_(json), header_(job.view.header()), alive_(job.cause.alive && is_same()) {}
 
   void write() noexcept;
@@ -73,7 +73,7 @@ class Environment {
   void limit_value(std::string_view word) noexcept;
 
   Job& job_;
-  JsonWriter& json_;
+  text::JsonWriter& json_;
   const session::Header& header_;
   utsname kernel_{};
   const bool alive_;
@@ -81,12 +81,12 @@ class Environment {
 
 // A file's text, in Workspace::text until the next read; empty when it cannot be read.
 std::string_view Environment::read(const char* path) noexcept {
-  const long bytes = sys::read_file(AT_FDCWD, path, job_.work.text, sizeof job_.work.text);
+  const long bytes = calls::read_file(AT_FDCWD, path, job_.work.text, sizeof job_.work.text);
   return {job_.work.text, bytes > 0 ? static_cast<std::size_t>(bytes) : 0};
 }
 
 std::string_view Environment::read_process(std::string_view file) noexcept {
-  Text path{job_.work.line};
+  text::Text path{job_.work.line};
   path.add(system::g_roots.proc).add('/').signed_number(header_.pid).add('/').add(file);
   return read(path.c_str());
 }
@@ -115,7 +115,7 @@ void Environment::write_command() noexcept {
 
 void Environment::write_kernel() noexcept {
   json_.key("kernel").begin_object(true);
-  const bool known = sys::call(SYS_uname, reinterpret_cast<long>(&kernel_)) == 0;
+  const bool known = calls::call(SYS_uname, reinterpret_cast<long>(&kernel_)) == 0;
   json_.key("release").string_or_null(known ? kernel_.release : "");
   json_.key("version").string_or_null(known ? kernel_.version : "");
   json_.key("machine").string_or_null(known ? kernel_.machine : "");
@@ -187,20 +187,20 @@ void Environment::write_cgroup() noexcept {
   // The path outlives the text it was read in.
   constexpr std::size_t kPathBytes = 512;
   char* const path_kept = job_.work.line + sizeof job_.work.line - kPathBytes;
-  if (path.empty() || Text{path_kept, kPathBytes}.add(path).truncated()) return json_.null();
+  if (path.empty() || text::Text{path_kept, kPathBytes}.add(path).truncated()) return json_.null();
   json_.begin_object();
   json_.key("version").number(version1 ? 1 : 2);
   json_.key("path").string(path_kept);
   for (const File& file : kFiles) {
     const std::size_t room = sizeof job_.work.line - kPathBytes;
-    Text full{job_.work.line, room};
+    text::Text full{job_.work.line, room};
     full.add(system::g_roots.cgroup).add(version1 ? "/memory" : "");
     // Inside a container the path is the host's and not there: its root is the container's own.
     const std::string_view inside = path_kept == std::string_view{"/"} ? "" : path_kept;
     full.add(inside).add('/').add(version1 ? file.version1 : file.version2);
     std::string_view value = read(full.c_str());
     if (value.empty()) {
-      Text root{job_.work.line, room};
+      text::Text root{job_.work.line, room};
       root.add(system::g_roots.cgroup).add(version1 ? "/memory/" : "/");
       value = read(root.add(version1 ? file.version1 : file.version2).c_str());
     }
@@ -231,7 +231,7 @@ void Environment::write_sizes(std::string_view text) noexcept {
 // "some avg10=0.00 avg60=0.00 avg300=0.00 total=0", in percent and microseconds.
 void Environment::write_pressure() noexcept {
   json_.key("pressure");
-  Text path{job_.work.line};
+  text::Text path{job_.work.line};
   std::string_view text = read(path.add(system::g_roots.proc).add("/pressure/memory").c_str());
   if (!job_.cause.alive || text.empty()) return json_.null();
   json_.begin_object();
@@ -305,7 +305,7 @@ void Environment::write_versions() noexcept {
   const std::uint32_t python = header_.python.version_hex;
   char text[32];
   python == 0 ? json_.null()
-              : json_.string(Text{text}
+              : json_.string(text::Text{text}
                                  .add("Python ")
                                  .number(python >> 24)
                                  .add('.')
@@ -314,7 +314,7 @@ void Environment::write_versions() noexcept {
                                  .number((python >> 8) & 255)
                                  .view());
   char driver[64];
-  json_.key("driver").string_or_null(driver_versions(job_.view, driver));
+  json_.key("driver").string_or_null(text::driver_versions(job_.view, driver));
   json_.end_object();
 }
 
@@ -325,7 +325,7 @@ void Environment::write_gpus() noexcept {
   json_.begin_array();
   for (std::uint32_t i = 1; i < count; ++i) {
     session::Device device;
-    if (read_device(job_.view, i, device)) write_gpu(json_, job_.view, device);
+    if (text::read_device(job_.view, i, device)) text::write_gpu(json_, job_.view, device);
   }
   json_.end_array();
 }
@@ -339,7 +339,7 @@ void Environment::write_modules() noexcept {
     if (!job_.view.read(session::TableId::modules, i, module)) continue;
     json_.begin_object(true);
     json_.key("path").string_or_null(job_.view.string(module.path));
-    json_.key("build_id").string_or_null(build_id_text(module, build_id));
+    json_.key("build_id").string_or_null(text::build_id_text(module, build_id));
     json_.end_object();
   }
   json_.end_array();
@@ -378,7 +378,7 @@ void Environment::write() noexcept {
   write_limits();
   write_cgroup();
   json_.key("meminfo");
-  Text path{job_.work.line};
+  text::Text path{job_.work.line};
   path.add(system::g_roots.proc).add("/meminfo");
   write_sizes(job_.cause.alive ? read(path.c_str()) : std::string_view{});
   write_pressure();

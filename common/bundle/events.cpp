@@ -23,7 +23,7 @@ using session::View;
 
 // A refusal, in the words of its API.
 std::string_view result_of(const Failure& failure) noexcept {
-  return error_name(static_cast<Space>(failure.space), failure.error);
+  return text::error_name(static_cast<Space>(failure.space), failure.error);
 }
 
 // An event's place, in one word that sorts by time: what a heap of lanes needs, and what was
@@ -48,16 +48,17 @@ class Events {
   }
 
   void pick() noexcept;
-  void write(JsonWriter& json) noexcept;
+  void write(text::JsonWriter& json) noexcept;
 
  private:
   bool load(std::uint32_t lane, std::uint64_t number, Event& event) noexcept;
   bool previous(std::uint32_t lane, std::uint64_t& number, Event& event) noexcept;
   bool listed(const Event& event) const noexcept;
-  void write_event(JsonWriter& json, const Event& event) noexcept;
-  void write_refusal(JsonWriter& json) noexcept;
-  void write_common(JsonWriter& json, std::uint64_t time_ns, std::string_view type, Space space,
-                    std::uint32_t device, std::int64_t change, std::uint32_t stack) noexcept;
+  void write_event(text::JsonWriter& json, const Event& event) noexcept;
+  void write_refusal(text::JsonWriter& json) noexcept;
+  void write_common(text::JsonWriter& json, std::uint64_t time_ns, std::string_view type,
+                    Space space, std::uint32_t device, std::int64_t change,
+                    std::uint32_t stack) noexcept;
   std::string_view label_of_stack(std::uint32_t stack) noexcept;
 
   InHook hook_;
@@ -140,17 +141,17 @@ void Events::pick() noexcept {
 std::string_view Events::label_of_stack(std::uint32_t stack) noexcept {
   if (stack != labelled_stack_) {
     labelled_stack_ = stack;
-    label_ = label_of(view_, stack);
+    label_ = text::label_of(view_, stack);
   }
   return label_;
 }
 
-void Events::write_common(JsonWriter& json, std::uint64_t time_ns, std::string_view type,
+void Events::write_common(text::JsonWriter& json, std::uint64_t time_ns, std::string_view type,
                           Space space, std::uint32_t entry, std::int64_t change,
                           std::uint32_t stack) noexcept {
   const Account& account = accounts_.of(space, entry);
   session::Device device;
-  const bool known = !is_on_host(space) && read_device(view_, entry, device);
+  const bool known = !is_on_host(space) && text::read_device(view_, entry, device);
   json.key("timestamp").fraction(realtime_of(view_, time_ns) / 1'000'000, 3);
   json.key("event_type").string(type);
   json.key("memory_allocated").signed_number(account.allocated());
@@ -162,7 +163,7 @@ void Events::write_common(JsonWriter& json, std::uint64_t time_ns, std::string_v
   json.key("space").string(name_of(space));
 }
 
-void Events::write_event(JsonWriter& json, const Event& event) noexcept {
+void Events::write_event(text::JsonWriter& json, const Event& event) noexcept {
   const EventKind kind = event.kind;
   const bool failed = kind == EventKind::fail;
   const bool released = kind == EventKind::free || kind == EventKind::unmap;
@@ -193,7 +194,7 @@ void Events::write_event(JsonWriter& json, const Event& event) noexcept {
   json.end_object();
 }
 
-void Events::write_refusal(JsonWriter& json) noexcept {
+void Events::write_refusal(text::JsonWriter& json) noexcept {
   session::Thread thread{};
   view_.read(TableId::threads, failure_.thread, thread);
   json.begin_object(true);
@@ -211,7 +212,7 @@ void Events::write_refusal(JsonWriter& json) noexcept {
   json.end_object();
 }
 
-void Events::write(JsonWriter& json) noexcept {
+void Events::write(text::JsonWriter& json) noexcept {
   json.begin_array();
   Event event;
   for (std::size_t i = 0; i < picked_; ++i) {

@@ -44,13 +44,13 @@ class JsonFile {
   JsonFile(const JsonFile&) = delete;
   JsonFile& operator=(const JsonFile&) = delete;
 
-  JsonWriter& json() noexcept { return json_; }
+  text::JsonWriter& json() noexcept { return json_; }
   bool done() noexcept;  // whole and written
 
  private:
   Job& job_;
   const int fd_;
-  JsonWriter json_;
+  text::JsonWriter json_;
 };
 
 // A new file in the temporary directory: a descriptor, or -1 with job.error set.
@@ -68,25 +68,26 @@ bool write_manifest(InHook, Job&) noexcept;     // manifest.cpp
 // "context" and before "custom_metadata".
 struct TextKey {
   std::string_view key;
-  std::string_view ExceptionTexts::*text;
+  std::string_view text::ExceptionTexts::*text;
 };
 inline constexpr TextKey kTextKeys[] = {
-    {"exception_type", &ExceptionTexts::type},
-    {"exception_module", &ExceptionTexts::module},
-    {"exception_message", &ExceptionTexts::message},
-    {"exception_traceback", &ExceptionTexts::traceback},
+    {"exception_type", &text::ExceptionTexts::type},
+    {"exception_module", &text::ExceptionTexts::module},
+    {"exception_message", &text::ExceptionTexts::message},
+    {"exception_traceback", &text::ExceptionTexts::traceback},
 };
-void write_verdict(JsonWriter&, const Verdict&) noexcept;
-void write_limit(JsonWriter&, const Verdict&) noexcept;
+void write_verdict(text::JsonWriter&, const verdict::Verdict&) noexcept;
+void write_limit(text::JsonWriter&, const verdict::Verdict&) noexcept;
 
-void write_crash(InHook, JsonWriter&, const session::View&, ExportedName) noexcept;  // likewise
+void write_crash(InHook, text::JsonWriter&, const session::View&,
+                 text::ExportedName) noexcept;  // likewise
 
 inline constexpr const char* kFileNames[] = {
     "manifest.json", "metadata.json",  "events.json",      "environment.json",
     "symbols.json",  "processes.json", "recording.oomrec",
 };
 // The names in manifest.json, with that of objects.json where there is one.
-void write_names(JsonWriter&, bool with_objects) noexcept;
+void write_names(text::JsonWriter&, bool with_objects) noexcept;
 
 inline bool has_objects(const Job& job) noexcept {
   return job.cause.texts != nullptr && job.cause.texts->objects.data() != nullptr;
@@ -108,6 +109,6 @@ struct Subject {
   Space space = Space::heap;
   std::uint32_t device = 0;  // entry in `devices`; 0: none, or not known whose
 };
-Subject subject_of(const session::View&, const Cause&, const Verdict&) noexcept;
+Subject subject_of(const session::View&, const Cause&, const verdict::Verdict&) noexcept;
 
 }  // namespace oomrec::bundle

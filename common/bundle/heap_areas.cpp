@@ -17,9 +17,9 @@ constexpr std::uint64_t kPageBytes = 4096;
 
 int open_of(int pid, const char* name) noexcept {
   char path[320];
-  Text text{path};
+  text::Text text{path};
   text.add(system::g_roots.proc).add('/').signed_number(pid).add('/').add(name);
-  return sys::open_at(AT_FDCWD, text.c_str(), O_RDONLY);
+  return calls::open_at(AT_FDCWD, text.c_str(), O_RDONLY);
 }
 
 std::uint64_t hexadecimal(std::string_view& text) noexcept {
@@ -64,8 +64,8 @@ HeapAreas::HeapAreas(int pid, std::span<char> buffer) noexcept
       pagemap_(open_of(pid, "pagemap")) {}
 
 HeapAreas::~HeapAreas() {
-  if (maps_ >= 0) sys::close(maps_);
-  if (pagemap_ >= 0) sys::close(pagemap_);
+  if (maps_ >= 0) calls::close(maps_);
+  if (pagemap_ >= 0) calls::close(pagemap_);
 }
 
 // A line that does not fit is that of a file with a very long path: its beginning says so.
@@ -81,8 +81,8 @@ bool HeapAreas::next_line(std::string_view& line) noexcept {
     std::memmove(text_.data(), unread.data(), unread.size());
     begin_ = 0;
     end_ = unread.size();
-    const long got = sys::call(SYS_read, maps_, reinterpret_cast<long>(text_.data() + end_),
-                               static_cast<long>(text_.size() - end_));
+    const long got = calls::call(SYS_read, maps_, reinterpret_cast<long>(text_.data() + end_),
+                                 static_cast<long>(text_.size() - end_));
     if (got <= 0) return false;
     end_ += static_cast<std::size_t>(got);
   }
@@ -95,10 +95,10 @@ std::uint64_t HeapAreas::resident_bytes(const HeapArea& area) noexcept {
   std::uint64_t pages = 0;
   for (std::uint64_t at = area.start / kPageBytes; at < area.end / kPageBytes;) {
     const std::uint64_t left = (area.end / kPageBytes - at) * sizeof(std::uint64_t);
-    const long got =
-        sys::call(SYS_pread64, pagemap_, reinterpret_cast<long>(pages_.data()),
-                  static_cast<long>(std::min<std::uint64_t>(left, pages_.size() & ~std::size_t{7})),
-                  static_cast<long>(at * sizeof(std::uint64_t)));
+    const long got = calls::call(
+        SYS_pread64, pagemap_, reinterpret_cast<long>(pages_.data()),
+        static_cast<long>(std::min<std::uint64_t>(left, pages_.size() & ~std::size_t{7})),
+        static_cast<long>(at * sizeof(std::uint64_t)));
     if (got < static_cast<long>(sizeof(std::uint64_t))) return kNotCounted;
     for (long i = 0; i + 8 <= got; i += 8) {
       std::uint64_t entry = 0;

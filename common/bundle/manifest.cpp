@@ -16,7 +16,7 @@ std::string_view reduction_word(Reduction reduction) noexcept {
 }  // namespace
 
 std::string_view process_key(const session::Header& header, std::span<char> buffer) noexcept {
-  Text key{buffer.data(), buffer.size()};
+  text::Text key{buffer.data(), buffer.size()};
   for (const auto byte : header.boot_id) {
     key.add("0123456789abcdef"[byte >> 4]);
     key.add("0123456789abcdef"[byte & 15]);
@@ -24,10 +24,10 @@ std::string_view process_key(const session::Header& header, std::span<char> buff
   return key.add('-').signed_number(header.pid).add('-').number(header.start_ticks).view();
 }
 
-void write_names(JsonWriter& json, bool with_objects) noexcept {
+void write_names(text::JsonWriter& json, bool with_objects) noexcept {
   json.begin_array(true);
   for (const char* const name : kFileNames) json.string(name);
-  if (with_objects) json.string(kObjectsFile);
+  if (with_objects) json.string(text::kObjectsFile);
   json.end_array();
 }
 
@@ -38,7 +38,7 @@ bool write_manifest(InHook hook, Job& job) noexcept {
                                    : header.bundles_written.load(std::memory_order_relaxed) + 1;
   char key[96];
   JsonFile file{hook, job, "manifest.json"};
-  JsonWriter& json = file.json();
+  text::JsonWriter& json = file.json();
   json.begin_object();
   json.key("schema_version").number(1);
   json.key("bundle_name").string(job.work.name);
@@ -50,7 +50,7 @@ bool write_manifest(InHook hook, Job& job) noexcept {
   write_names(json, has_objects(job));
   json.key("oomrec_version").string(OOMREC_VERSION);
   json.key("verdict").string(name_of(job.work.verdict.code));
-  json.key("program").string_or_null(base_name(job.view.string(header.executable)));
+  json.key("program").string_or_null(text::base_name(job.view.string(header.executable)));
   json.key("pid").signed_number(header.pid);
   json.key("process").string(process_key(header, key));
   json.key("process_bundle").number(number);

@@ -16,7 +16,7 @@ using session::Failure;
 using session::TableId;
 
 // The key and its value: entry `index` of `threads`.
-void write_thread(JsonWriter& json, const session::View& view, std::uint64_t index) noexcept {
+void write_thread(text::JsonWriter& json, const session::View& view, std::uint64_t index) noexcept {
   session::Thread thread{};
   view.read(TableId::threads, index, thread);
   thread.name[sizeof thread.name - 1] = '\0';
@@ -27,7 +27,7 @@ void write_thread(JsonWriter& json, const session::View& view, std::uint64_t ind
   json.end_object();
 }
 
-void write_request(InHook hook, JsonWriter& json, const Job& job) noexcept {
+void write_request(InHook hook, text::JsonWriter& json, const Job& job) noexcept {
   Failure failure{};
   if (job.cause.failure == 0 || !job.view.read(TableId::failures, job.cause.failure, failure))
     return json.null();
@@ -35,21 +35,22 @@ void write_request(InHook hook, JsonWriter& json, const Job& job) noexcept {
   json.key("api").string(name_of(static_cast<Api>(failure.api)));
   json.key("size").number(failure.bytes);
   json.key("space").string(name_of(static_cast<Space>(failure.space)));
-  json.key("error").string_or_null(error_name(static_cast<Space>(failure.space), failure.error));
+  json.key("error").string_or_null(
+      text::error_name(static_cast<Space>(failure.space), failure.error));
   json.key("repeats").number(failure.repeats.load(std::memory_order_relaxed));
   write_thread(json, job.view, failure.thread);
   json.key("stack");
-  write_stack(hook, json, job.view, failure.node, job.cause.exported_name);
+  text::write_stack(hook, json, job.view, failure.node, job.cause.exported_name);
   session::Device device;
-  const bool known = read_device(job.view, failure.device.device, device);
+  const bool known = text::read_device(job.view, failure.device.device, device);
   json.key("device");
-  known ? write_device(json, device) : json.null();
+  known ? text::write_device(json, device) : json.null();
   json.key("device_evidence");
-  known ? write_device_evidence(json, failure.device) : json.null();
+  known ? text::write_device_evidence(json, failure.device) : json.null();
   json.end_object();
 }
 
-void write_child(JsonWriter& json, const session::ChildDeath* child) noexcept {
+void write_child(text::JsonWriter& json, const session::ChildDeath* child) noexcept {
   if (child == nullptr) return json.null();
   json.begin_object();
   json.key("pid").signed_number(child->pid);
@@ -64,14 +65,14 @@ void write_child(JsonWriter& json, const session::ChildDeath* child) noexcept {
 
 }  // namespace
 
-void write_crash(InHook hook, JsonWriter& json, const session::View& view,
-                 ExportedName names) noexcept {
+void write_crash(InHook hook, text::JsonWriter& json, const session::View& view,
+                 text::ExportedName names) noexcept {
   const session::Crash& crash = view.header().crash;
   const std::uint32_t signal = crash.signal.load(std::memory_order_acquire);
   if (signal == 0) return json.null();
   json.begin_object();
   json.key("signal").number(signal);
-  json.key("name").string_or_null(signal_name(signal));
+  json.key("name").string_or_null(text::signal_name(signal));
   json.key("address");
   session::has_address(crash) ? json.number(crash.address) : json.null();
   json.key("sender_pid");
@@ -79,11 +80,11 @@ void write_crash(InHook hook, JsonWriter& json, const session::View& view,
   write_thread(json, view, crash.thread);
   json.key("stack");
   const std::uint32_t count = std::min(crash.frame_count, session::kCrashFrames);
-  write_frames(hook, json, view, {crash.frames, count}, names);
+  text::write_frames(hook, json, view, {crash.frames, count}, names);
   json.end_object();
 }
 
-void write_verdict(JsonWriter& json, const Verdict& verdict) noexcept {
+void write_verdict(text::JsonWriter& json, const verdict::Verdict& verdict) noexcept {
   json.begin_object();
   json.key("code").string(name_of(verdict.code));
   json.key("summary").string(verdict.summary);
@@ -93,7 +94,7 @@ void write_verdict(JsonWriter& json, const Verdict& verdict) noexcept {
   json.end_object();
 }
 
-void write_limit(JsonWriter& json, const Verdict& verdict) noexcept {
+void write_limit(text::JsonWriter& json, const verdict::Verdict& verdict) noexcept {
   const bool none = verdict.limit == LimitKind::none || counts_things(verdict.limit);
   json.begin_object(true);
   json.key("kind").string(name_of(verdict.limit));
@@ -106,7 +107,7 @@ void write_limit(JsonWriter& json, const Verdict& verdict) noexcept {
 
 std::string_view outcome_text(OutcomeKind kind, std::int32_t value,
                               std::span<char> buffer) noexcept {
-  Text text{buffer.data(), buffer.size()};
+  text::Text text{buffer.data(), buffer.size()};
   text.add(name_of(kind));
   if (kind == OutcomeKind::exited || kind == OutcomeKind::signal)
     text.add(' ').signed_number(value);
@@ -116,7 +117,7 @@ std::string_view outcome_text(OutcomeKind kind, std::int32_t value,
 namespace {
 
 // The program's words, else the label that it was at work under.
-void write_context(JsonWriter& json, const Job& job) noexcept {
+void write_context(text::JsonWriter& json, const Job& job) noexcept {
   const Cause& cause = job.cause;
   if (cause.texts != nullptr && cause.texts->context.data() != nullptr)
     return json.string(cause.texts->context);
@@ -128,7 +129,7 @@ void write_context(JsonWriter& json, const Job& job) noexcept {
 bool write_metadata(InHook hook, Job& job) noexcept {
   char outcome[32];
   JsonFile file{hook, job, "metadata.json"};
-  JsonWriter& json = file.json();
+  text::JsonWriter& json = file.json();
   json.begin_object();
   json.key("schema_version").number(1);
   json.key("reason").string(name_of(job.cause.trigger));
@@ -147,16 +148,16 @@ bool write_metadata(InHook hook, Job& job) noexcept {
   write_child(json, job.cause.child);
   json.key("backend").string(backend_of(job));
   json.key("captured_event_count").number(job.event_count);
-  const ExceptionTexts none;
-  const ExceptionTexts& texts = job.cause.texts != nullptr ? *job.cause.texts : none;
+  const text::ExceptionTexts none;
+  const text::ExceptionTexts& texts = job.cause.texts != nullptr ? *job.cause.texts : none;
   json.key("context");
   write_context(json, job);
   for (const TextKey& text : kTextKeys) {
     json.key(text.key);
-    write_text(json, texts.*text.text);
+    text::write_text(json, texts.*text.text);
   }
   json.key("custom_metadata");
-  write_custom_metadata(json, texts.metadata);
+  text::write_custom_metadata(json, texts.metadata);
   json.end_object();
   return file.done();
 }

@@ -47,9 +47,9 @@ class Directory {
  public:
   Directory(int parent, const char* path) noexcept
       : fd_(path == nullptr ? -1
-                            : sys::open_at(parent, path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW)) {}
+                            : calls::open_at(parent, path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW)) {}
   ~Directory() {
-    if (fd_ >= 0) sys::close(fd_);
+    if (fd_ >= 0) calls::close(fd_);
   }
   Directory(const Directory&) = delete;
   Directory& operator=(const Directory&) = delete;
@@ -83,7 +83,7 @@ class Processes {
         sessions_(AT_FDCWD, job.cause.session_directory) {}
 
   void find() noexcept;
-  void write(JsonWriter&) noexcept;
+  void write(text::JsonWriter&) noexcept;
 
  private:
   bool may_look() noexcept;
@@ -91,10 +91,10 @@ class Processes {
   void add_session(const char* file) noexcept;
   void add_bundle(const char* name) noexcept;
 
-  void write_self(JsonWriter&) noexcept;
-  bool write_recorded(JsonWriter&, const Kin&) noexcept;
-  void write_row(JsonWriter&, const Kin&, const Header&, const Member&) noexcept;
-  void write_others(JsonWriter&) noexcept;
+  void write_self(text::JsonWriter&) noexcept;
+  bool write_recorded(text::JsonWriter&, const Kin&) noexcept;
+  void write_row(text::JsonWriter&, const Kin&, const Header&, const Member&) noexcept;
+  void write_others(text::JsonWriter&) noexcept;
 
   std::string_view outcome_of(const Header&, bool alive) noexcept;
   std::string_view outcome_in(const Directory& bundle, bool alive) noexcept;
@@ -144,7 +144,7 @@ void Processes::add_session(const char* file) noexcept {
   Kin* const kin = recording.is_session() ? entry_of(recording.header()) : nullptr;
   if (kin == nullptr || recording.header().start_realtime_ns < kin->recorded_since) return;
   kin->recorded_since = recording.header().start_realtime_ns;
-  Text{kin->session}.add(name);
+  text::Text{kin->session}.add(name);
 }
 
 // Of two bundles the later: what follows the backend in a name sorts by time.
@@ -162,7 +162,7 @@ void Processes::add_bundle(const char* name) noexcept {
   if (!bundle.is_open()) return;
   const Glance recording{bundle.fd(), "recording.oomrec", memory_.header};
   Kin* const kin = recording.is_session() ? entry_of(recording.header()) : nullptr;
-  if (kin != nullptr && is_later(name, kin->bundle)) Text{kin->bundle}.add(name);
+  if (kin != nullptr && is_later(name, kin->bundle)) text::Text{kin->bundle}.add(name);
 }
 
 void Processes::find() noexcept {
@@ -171,14 +171,14 @@ void Processes::find() noexcept {
   char* const listing = job_.work.json;
   constexpr std::size_t kListingBytes = sizeof job_.work.json;
   if (sessions_.is_open())
-    sys::for_each_entry(sessions_.fd(), listing, kListingBytes,
-                        [this](const char* file) { add_session(file); });
+    calls::for_each_entry(sessions_.fd(), listing, kListingBytes,
+                          [this](const char* file) { add_session(file); });
   looked_at_ = 0;
   // Opened anew: the position of the caller's descriptor is its own.
   if (const Directory bundles{job_.dump_directory, "."}; bundles.is_open())
-    sys::for_each_entry(bundles.fd(), listing, kListingBytes,
-                        [this](const char* name) { add_bundle(name); });
-  Text{all_[0].bundle}.add(job_.work.name);
+    calls::for_each_entry(bundles.fd(), listing, kListingBytes,
+                          [this](const char* name) { add_bundle(name); });
+  text::Text{all_[0].bundle}.add(job_.work.name);
 
   const auto known = all_.first(known_);
   relate(known);
@@ -228,15 +228,15 @@ std::string_view Processes::outcome_of(const Header& header, bool alive) noexcep
 std::string_view Processes::outcome_in(const Directory& bundle, bool alive) noexcept {
   if (alive) return outcome_text(OutcomeKind::running, 0, outcome_);
   const long bytes =
-      sys::read_file(bundle.fd(), "metadata.json", memory_.metadata, sizeof memory_.metadata);
+      calls::read_file(bundle.fd(), "metadata.json", memory_.metadata, sizeof memory_.metadata);
   const std::string_view word = manifest_value(
       {memory_.metadata, bytes > 0 ? static_cast<std::size_t>(bytes) : 0}, "outcome");
   if (word.empty() || word == name_of(OutcomeKind::running))
     return outcome_text(OutcomeKind::unknown, 0, outcome_);
-  return Text{outcome_}.add(word).view();
+  return text::Text{outcome_}.add(word).view();
 }
 
-void Processes::write_row(JsonWriter& json, const Kin& kin, const Header& header,
+void Processes::write_row(text::JsonWriter& json, const Kin& kin, const Header& header,
                           const Member& member) noexcept {
   char key[96];
   json.begin_object(true);
@@ -254,9 +254,9 @@ void Processes::write_row(JsonWriter& json, const Kin& kin, const Header& header
   json.end_object();
 }
 
-void Processes::write_self(JsonWriter& json) noexcept {
+void Processes::write_self(text::JsonWriter& json) noexcept {
   Member member;
-  member.program = base_name(job_.view.string(header_.executable));
+  member.program = text::base_name(job_.view.string(header_.executable));
   for (const Space space : kHostSpaces)
     member.live_bytes +=
         static_cast<std::uint64_t>(std::max(std::int64_t{0}, job_.view.totals(space).live_bytes));
@@ -267,7 +267,7 @@ void Processes::write_self(JsonWriter& json) noexcept {
 }
 
 // False: its recording has gone meanwhile.
-bool Processes::write_recorded(JsonWriter& json, const Kin& kin) noexcept {
+bool Processes::write_recorded(text::JsonWriter& json, const Kin& kin) noexcept {
   const bool has_session = kin.session[0] != '\0';
   const Directory bundle{job_.dump_directory, has_session ? nullptr : kin.bundle};
   const Glance recording{has_session ? sessions_.fd() : bundle.fd(),
@@ -288,10 +288,10 @@ bool Processes::write_recorded(JsonWriter& json, const Kin& kin) noexcept {
   return true;
 }
 
-void Processes::write_others(JsonWriter& json) noexcept {
+void Processes::write_others(text::JsonWriter& json) noexcept {
   const auto known = all_.first(known_);
   const std::string_view cgroup = job_.view.string(header_.cgroup);
-  Text directory{job_.work.line};
+  text::Text directory{job_.work.line};
   directory.add(cgroup);
   Neighbour largest[kMostNeighbours];
   const int count = cgroup.empty() || directory.truncated()
@@ -315,7 +315,7 @@ void Processes::write_others(JsonWriter& json) noexcept {
   json.end_array();
 }
 
-void Processes::write(JsonWriter& json) noexcept {
+void Processes::write(text::JsonWriter& json) noexcept {
   json.begin_object();
   json.key("schema_version").number(1);
   json.key("processes").begin_array();

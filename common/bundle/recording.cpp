@@ -227,11 +227,11 @@ void Recording::put(std::uint64_t offset, const void* data, std::uint64_t bytes)
   const auto* const from = static_cast<const char*>(data);
   for (std::uint64_t done = 0; error_ == 0 && done < bytes;) {
     const std::uint64_t piece = job_.frugal ? std::min(bytes - done, kFlushBytes) : bytes;
-    error_ = sys::write_all_at(fd_, from + done, piece, offset + done);
+    error_ = calls::write_all_at(fd_, from + done, piece, offset + done);
     done += piece;
     unflushed_ += piece;
     if (job_.frugal && unflushed_ >= kFlushBytes) {
-      sys::drop_cache(fd_);
+      calls::drop_cache(fd_);
       unflushed_ = 0;
     }
   }
@@ -361,7 +361,7 @@ int Recording::write(int fd) noexcept {
   put(0, memory_.header, sizeof memory_.header);
   const char end = 0;
   if (error_ == 0 && header_.file_bytes > end_)
-    error_ = sys::write_all_at(fd_, &end, 1, header_.file_bytes - 1);
+    error_ = calls::write_all_at(fd_, &end, 1, header_.file_bytes - 1);
   return error_;
 }
 
@@ -397,7 +397,7 @@ bool write_recording(InHook, Job& job) noexcept {
   const int fd = create_file(job, "recording.oomrec");
   if (fd < 0) return false;
   job.error = -recording.write(fd);
-  sys::close(fd);
+  calls::close(fd);
   if (job.error != 0) return false;
   job.bytes += bytes;
   return true;

@@ -73,9 +73,9 @@ unsigned worth(const StoredBundle& bundle, std::span<const StoredBundle> bundles
 bool measure(int directory, char* buffer, std::uint64_t& bytes) noexcept {
   bool ours = true;
   bytes = 0;
-  sys::for_each_entry(directory, buffer, kPart, [&](const char* name) {
+  calls::for_each_entry(directory, buffer, kPart, [&](const char* name) {
     struct stat status;
-    if (sys::stat_at(directory, name, status) != 0) return;
+    if (calls::stat_at(directory, name, status) != 0) return;
     ours = ours && !S_ISDIR(status.st_mode);
     bytes += static_cast<std::uint64_t>(status.st_size);
   });
@@ -83,10 +83,10 @@ bool measure(int directory, char* buffer, std::uint64_t& bytes) noexcept {
 }
 
 bool describe(int dump_directory, const char* name, Workspace& work, StoredBundle& out) noexcept {
-  const int directory = sys::open_at(dump_directory, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
+  const int directory = calls::open_at(dump_directory, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
   if (directory < 0) return false;
   char* const buffer = work.json + kPart;
-  const long read = sys::read_file(directory, "manifest.json", buffer, kPart);
+  const long read = calls::read_file(directory, "manifest.json", buffer, kPart);
   const std::string_view manifest{buffer, read > 0 ? static_cast<std::size_t>(read) : 0};
   bool ours = !manifest_value(manifest, "oomrec_version").empty();
   out = {};
@@ -101,18 +101,18 @@ bool describe(int dump_directory, const char* name, Workspace& work, StoredBundl
     out.is_doubtful = is_doubtful(verdict, reason);
     const std::string_view text{name};
     out.number = static_cast<std::uint32_t>(digits_of(text.substr(text.rfind('_') + 1)));
-    Text{out.name}.add(text);
+    text::Text{out.name}.add(text);
     ours = text.size() < sizeof out.name && measure(directory, work.json + 2 * kPart, out.bytes);
   }
-  sys::close(directory);
+  calls::close(directory);
   return ours;
 }
 
 // Renamed first: what is half removed has no bundle's name, and remove_strays() finds it.
 void remove_bundle(int dump_directory, const char* name, Workspace& work) noexcept {
   char hidden[64];
-  Text{hidden}.add('.').add(name).add(".deleted");
-  if (sys::rename_at(dump_directory, name, hidden) == 0)
+  text::Text{hidden}.add('.').add(name).add(".deleted");
+  if (calls::rename_at(dump_directory, name, hidden) == 0)
     remove_directory(dump_directory, hidden, work);
 }
 
@@ -120,7 +120,7 @@ void remove_bundle(int dump_directory, const char* name, Workspace& work) noexce
 
 std::string_view manifest_value(std::string_view manifest, std::string_view key) noexcept {
   char quoted[48];
-  const Text pattern = Text{quoted}.add('"').add(key).add("\":");
+  const text::Text pattern = text::Text{quoted}.add('"').add(key).add("\":");
   const auto at = manifest.find(pattern.view());
   if (at == std::string_view::npos) return {};
   std::string_view rest = manifest.substr(at + pattern.view().size());
@@ -165,16 +165,16 @@ void choose_victims(std::span<StoredBundle> bundles, const Bounds& bounds) noexc
 void enforce_bounds(int dump_directory, const char* written, const Bounds& bounds,
                     Workspace& work) noexcept {
   if (bounds.bundles == 0 && bounds.bytes == 0) return;
-  const int listing = sys::open_at(dump_directory, ".", O_RDONLY | O_DIRECTORY);
+  const int listing = calls::open_at(dump_directory, ".", O_RDONLY | O_DIRECTORY);
   if (listing < 0) return;
   // Where directories cannot be locked (some network file systems) it is done without.
-  const long locked = sys::call(SYS_flock, listing, LOCK_EX | LOCK_NB);
+  const long locked = calls::call(SYS_flock, listing, LOCK_EX | LOCK_NB);
   if (locked != -EWOULDBLOCK) {
     static_assert(alignof(StoredBundle) <= 8);
     const std::span<StoredBundle> all{reinterpret_cast<StoredBundle*>(work.text),
                                       std::size(work.text) / sizeof(StoredBundle)};
     std::size_t found = 0;
-    sys::for_each_entry(listing, work.json, kPart, [&](const char* name) {
+    calls::for_each_entry(listing, work.json, kPart, [&](const char* name) {
       if (found == all.size() || !is_bundle_name(name)) return;
       if (!describe(dump_directory, name, work, all[found])) return;
       all[found].kept = std::strcmp(name, written) == 0;
@@ -184,7 +184,7 @@ void enforce_bounds(int dump_directory, const char* written, const Bounds& bound
     for (const StoredBundle& bundle : all.first(found))
       if (bundle.gone) remove_bundle(dump_directory, bundle.name, work);
   }
-  sys::close(listing);
+  calls::close(listing);
 }
 
 }  // namespace oomrec::bundle

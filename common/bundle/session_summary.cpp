@@ -23,28 +23,28 @@ constexpr std::uint32_t kMostPathBytes = 4096;
 }  // namespace
 
 Glance::Glance(int directory, const char* name, char* room) noexcept
-    : fd_(sys::open_at(directory, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK)) {
+    : fd_(calls::open_at(directory, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK)) {
   if (fd_ < 0 || !is_ours() || !read(0, room, session::kHeaderBytes)) return;
   const session::View view{session::Bytes::contiguous(room, session::kHeaderBytes)};
   if (view.problem() == session::Problem::none) header_ = &view.header();
 }
 
 Glance::~Glance() {
-  if (fd_ >= 0) sys::close(fd_);
+  if (fd_ >= 0) calls::close(fd_);
 }
 
 bool Glance::is_ours() const noexcept {
   struct stat status;
-  return sys::call(SYS_fstat, fd_, reinterpret_cast<long>(&status)) == 0 &&
-         S_ISREG(status.st_mode) && status.st_uid == static_cast<uid_t>(sys::call(SYS_geteuid));
+  return calls::call(SYS_fstat, fd_, reinterpret_cast<long>(&status)) == 0 &&
+         S_ISREG(status.st_mode) && status.st_uid == static_cast<uid_t>(calls::call(SYS_geteuid));
 }
 
 // All of it, or false.
 bool Glance::read(std::uint64_t offset, void* to, std::size_t bytes) const noexcept {
   long got = 0;
   do {
-    got = sys::call(SYS_pread64, fd_, reinterpret_cast<long>(to), static_cast<long>(bytes),
-                    static_cast<long>(offset));
+    got = calls::call(SYS_pread64, fd_, reinterpret_cast<long>(to), static_cast<long>(bytes),
+                      static_cast<long>(offset));
   } while (got == -EINTR);
   return got == static_cast<long>(bytes);
 }
@@ -66,7 +66,7 @@ std::string_view Glance::base_name(session::StringId path, std::span<char> buffe
   if (offset == 0 || !read(offset, &length, sizeof length) || length > kMostPathBytes) return {};
   const std::size_t end = std::min<std::size_t>(length, buffer.size());
   if (!read(offset + sizeof length + length - end, buffer.data(), end)) return {};
-  return bundle::base_name({buffer.data(), end});
+  return text::base_name({buffer.data(), end});
 }
 
 std::uint64_t Glance::live_bytes(Space space) const noexcept {

@@ -52,12 +52,12 @@ class FrameSet {
   std::size_t used_ = 0;
 };
 
-void write_symbol(JsonWriter& json, const session::View& view, const session::Module& module,
+void write_symbol(text::JsonWriter& json, const session::View& view, const session::Module& module,
                   std::uint64_t frame, std::string_view name) noexcept {
   char build_id[65];
   json.begin_object(true);
   json.key("module").string_or_null(view.string(module.path));
-  json.key("build_id").string_or_null(build_id_text(module, build_id));
+  json.key("build_id").string_or_null(text::build_id_text(module, build_id));
   json.key("offset").number(session::offset_of(frame));
   json.key("exact").boolean(session::is_exact(frame));
   json.key("frames").begin_array();
@@ -75,7 +75,7 @@ void write_symbol(JsonWriter& json, const session::View& view, const session::Mo
 
 bool write_symbols(InHook hook, Job& job) noexcept {
   JsonFile file{hook, job, "symbols.json"};
-  JsonWriter& json = file.json();
+  text::JsonWriter& json = file.json();
   json.begin_object();
   json.key("schema_version").number(1);
   json.key("source").string("exported_names");
@@ -96,15 +96,15 @@ bool write_symbols(InHook hook, Job& job) noexcept {
       if (job.view.read(TableId::holders, largest[i].holder, holder))
         frames.add_stack(job.view, holder.node);
 
-    const std::uint64_t deadline = sys::monotonic_ns() + kTimeNs;
+    const std::uint64_t deadline = calls::monotonic_ns() + kTimeNs;
     session::Module module{};
     char* const name = job.work.line;
     for (const std::uint64_t frame : frames.sorted()) {
       if (!job.view.read(TableId::modules, session::module_of(frame), module)) continue;
       const std::string_view found =
-          exported_name(hook, job.cause.exported_name, module, frame, {name, 512});
+          text::exported_name(hook, job.cause.exported_name, module, frame, {name, 512});
       if (!found.empty()) write_symbol(json, job.view, module, frame, found);
-      if (sys::monotonic_ns() > deadline) break;
+      if (calls::monotonic_ns() > deadline) break;
     }
   }
   json.end_array();

@@ -33,10 +33,10 @@ Result result_of(int error) noexcept {
 
 bool write_objects_of(Job& job) noexcept {
   const std::string_view objects = job.cause.texts->objects;
-  const int fd = create_file(job, kObjectsFile);
+  const int fd = create_file(job, text::kObjectsFile);
   if (fd < 0) return false;
-  const int result = sys::write_all(fd, objects.data(), objects.size());
-  sys::close(fd);
+  const int result = calls::write_all(fd, objects.data(), objects.size());
+  calls::close(fd);
   if (result < 0 && job.error == 0) job.error = -result;
   job.bytes += objects.size();
   return result >= 0;
@@ -50,18 +50,18 @@ bool write_files(InHook hook, Job& job) noexcept {
 }
 
 int sync_file(int directory, const char* name) noexcept {
-  const int fd = sys::open_at(directory, name, O_RDONLY | O_NOFOLLOW);
+  const int fd = calls::open_at(directory, name, O_RDONLY | O_NOFOLLOW);
   if (fd < 0) return fd;
-  const int result = sys::sync(fd);
-  sys::close(fd);
+  const int result = calls::sync(fd);
+  calls::close(fd);
   return result;
 }
 
 int sync_files(const Job& job) noexcept {
   for (const char* const name : kFileNames)
     if (const int result = sync_file(job.directory, name); result < 0) return result;
-  const int result = has_objects(job) ? sync_file(job.directory, kObjectsFile) : 0;
-  return result < 0 ? result : sys::sync(job.directory);
+  const int result = has_objects(job) ? sync_file(job.directory, text::kObjectsFile) : 0;
+  return result < 0 ? result : calls::sync(job.directory);
 }
 
 // From the temporary directory to the bundle: 0 or minus an errno.
@@ -69,9 +69,9 @@ int publish(int dump_directory, Job& job, std::uint64_t began_ns) noexcept {
   int result = sync_files(job);
   if (result < 0) return result;
   // Had this taken so long that others take us for dead, they may be removing our files.
-  if (sys::monotonic_ns() - began_ns > kStaleSeconds / 2 * 1'000'000'000U) return -ETIMEDOUT;
-  result = sys::rename_at(dump_directory, job.work.temporary, job.work.name);
-  if (result == 0) sys::sync(dump_directory);
+  if (calls::monotonic_ns() - began_ns > kStaleSeconds / 2 * 1'000'000'000U) return -ETIMEDOUT;
+  result = calls::rename_at(dump_directory, job.work.temporary, job.work.name);
+  if (result == 0) calls::sync(dump_directory);
   return result;
 }
 
@@ -85,7 +85,8 @@ Cause marked(Cause cause, const session::View& view) noexcept {
 }  // namespace
 
 int create_file(Job& job, const char* name) noexcept {
-  const int fd = sys::open_at(job.directory, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0600);
+  const int fd =
+      calls::open_at(job.directory, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0600);
   if (fd < 0 && job.error == 0) job.error = -fd;
   return fd < 0 ? -1 : fd;
 }
@@ -96,13 +97,13 @@ JsonFile::JsonFile(InHook hook, Job& job, const char* name) noexcept
       json_(hook, fd_, job.work.json, sizeof job.work.json) {}
 
 JsonFile::~JsonFile() {
-  if (fd_ >= 0) sys::close(fd_);
+  if (fd_ >= 0) calls::close(fd_);
 }
 
 bool JsonFile::done() noexcept {
   if (fd_ < 0) return false;
   if (json_.finish()) {
-    if (job_.frugal) sys::drop_cache(fd_);
+    if (job_.frugal) calls::drop_cache(fd_);
     job_.bytes += json_.bytes();
     return true;
   }
@@ -119,22 +120,23 @@ std::string_view backend_of(const session::View& view, Space space, std::uint32_
   session::Device known;
   if (!is_device_space(space)) return "cpu";
   if (space != Space::torch) return space < Space::hip ? "cuda" : "rocm";
-  if (!read_device(view, device, known)) return "cpu";  // tensors of the host
-  return vendor_of(known) == session::Vendor::cuda ? "cuda" : "rocm";
+  if (!text::read_device(view, device, known)) return "cpu";  // tensors of the host
+  return text::vendor_of(known) == session::Vendor::cuda ? "cuda" : "rocm";
 }
 
-Subject subject_of(const session::View& view, const Cause& cause, const Verdict& verdict) noexcept {
+Subject subject_of(const session::View& view, const Cause& cause,
+                   const verdict::Verdict& verdict) noexcept {
   session::Failure failure{};
   session::Device device;
   if (cause.failure != 0 && view.read(session::TableId::failures, cause.failure, failure))
     return {static_cast<Space>(failure.space), failure.device.device};
   const std::uint32_t near = view.header().near_device;
-  if (verdict.limit != LimitKind::device || !read_device(view, near, device)) return {};
-  return {vendor_of(device) == session::Vendor::cuda ? Space::cuda : Space::hip, near};
+  if (verdict.limit != LimitKind::device || !text::read_device(view, near, device)) return {};
+  return {text::vendor_of(device) == session::Vendor::cuda ? Space::cuda : Space::hip, near};
 }
 
 std::string_view backend_of(const Job& job) noexcept {
-  const ExceptionTexts* const told = job.cause.texts;
+  const text::ExceptionTexts* const told = job.cause.texts;
   if (job.cause.failure == 0 && told != nullptr && !told->backend.empty()) return told->backend;
   const Subject about = subject_of(job.view, job.cause, job.work.verdict);
   return backend_of(job.view, about.space, about.device);
@@ -144,9 +146,9 @@ Result write(InHook hook, const session::View& view, const Cause& given,
              const Destination& destination, Workspace& work, int& error,
              const Progress& progress) noexcept {
   const Cause cause = marked(given, view);
-  const std::uint64_t began_ns = sys::monotonic_ns();
+  const std::uint64_t began_ns = calls::monotonic_ns();
   Job job{view, cause, work, destination.max_total_bytes,
-          cause.realtime_ns != 0 ? cause.realtime_ns : sys::realtime_ns()};
+          cause.realtime_ns != 0 ? cause.realtime_ns : calls::realtime_ns()};
   constexpr unsigned kNearPercent = 80;
   job.frugal = limit::nearness_to_kill(view.header().health).percent() >= kNearPercent;
   work.path[0] = '\0';
@@ -156,9 +158,9 @@ Result write(InHook hook, const session::View& view, const Cause& given,
     return Result::failed;
   }
   char outcome[32];
-  explain(work.verdict, view, cause.trigger, cause.failure, cause.reason,
-          outcome_text(cause.outcome, cause.outcome_value, outcome), cause.death, cause.health,
-          cause.child);
+  verdict::explain(work.verdict, view, cause.trigger, cause.failure, cause.reason,
+                   outcome_text(cause.outcome, cause.outcome_value, outcome), cause.death,
+                   cause.health, cause.child);
 
   const int dump_directory = open_dump_directory(destination.directory, work);
   if (dump_directory < 0) {
@@ -166,19 +168,19 @@ Result write(InHook hook, const session::View& view, const Cause& given,
     return result_of(error);
   }
   job.dump_directory = dump_directory;
-  remove_strays(dump_directory, sys::realtime_ns(), work);
+  remove_strays(dump_directory, calls::realtime_ns(), work);
   job.directory = claim_name(dump_directory, backend_of(job), job.created_ns, work);
   if (job.directory < 0) {
     error = -job.directory;
   } else {
-    Text{work.path}.add(destination.directory).add('/').add(work.name);
+    text::Text{work.path}.add(destination.directory).add('/').add(work.name);
     if (!write_files(hook, job)) {
       error = job.error != 0 ? job.error : EIO;
     } else {
       if (progress.data_written != nullptr) progress.data_written(hook, progress.argument);
       error = -publish(dump_directory, job, began_ns);
     }
-    sys::close(job.directory);
+    calls::close(job.directory);
     if (error != 0) remove_directory(dump_directory, work.temporary, work);
   }
   if (error == 0) {
@@ -187,7 +189,7 @@ Result write(InHook hook, const session::View& view, const Cause& given,
   } else {
     work.path[0] = '\0';
   }
-  sys::close(dump_directory);
+  calls::close(dump_directory);
   return error == 0 ? Result::written : result_of(error);
 }
 

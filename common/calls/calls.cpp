@@ -8,7 +8,7 @@
 
 #include "common/system/syscalls.h"
 
-namespace oomrec::bundle::sys {
+namespace oomrec::calls {
 namespace {
 
 long address_of(const void* pointer) noexcept { return reinterpret_cast<long>(pointer); }
@@ -150,4 +150,4 @@ long get_entries(int directory, char* buffer, std::size_t capacity) noexcept {
   return call(SYS_getdents64, directory, address_of(buffer), static_cast<long>(capacity));
 }
 
-}  // namespace oomrec::bundle::sys
+}  // namespace oomrec::calls

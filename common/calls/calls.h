@@ -13,7 +13,7 @@
 #include <cstdint>
 #include <string_view>
 
-namespace oomrec::bundle::sys {
+namespace oomrec::calls {
 
 long call(long number, long a = 0, long b = 0, long c = 0, long d = 0, long e = 0,
           long f = 0) noexcept;
@@ -81,4 +81,4 @@ int for_each_entry(int directory, char* buffer, std::size_t capacity, Visit&& vi
   }
 }
 
-}  // namespace oomrec::bundle::sys
+}  // namespace oomrec::calls

@@ -4,7 +4,7 @@
 
 #include "common/options/options.h"
 
-namespace oomrec::limit {
+namespace oomrec::options {
 namespace {
 
 constexpr Api kRefusable[] = {
@@ -155,4 +155,4 @@ bool is_file(std::string_view code_file, std::string_view file) noexcept {
   return ends_with_path(code_file, file) || ends_with_path(file, code_file);
 }
 
-}  // namespace oomrec::limit
+}  // namespace oomrec::options

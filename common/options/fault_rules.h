@@ -18,7 +18,7 @@
 
 #include "common/session/vocabulary.h"
 
-namespace oomrec::limit {
+namespace oomrec::options {
 
 struct InjectionRule {
   std::string_view text;  // as it was given; all texts point into that
@@ -85,4 +85,4 @@ class RuleCalls {
   std::atomic<std::uint64_t> random_{0};
 };
 
-}  // namespace oomrec::limit
+}  // namespace oomrec::options

@@ -190,8 +190,8 @@ struct Parser<OptionType::command> : Parser<OptionType::path> {};
 template <>
 struct Parser<OptionType::rules> {
   static bool parse(const char* text, const char*& value) noexcept {
-    limit::InjectionRules rules;
-    const bool understood = limit::parse_rules(text, rules);
+    options::InjectionRules rules;
+    const bool understood = options::parse_rules(text, rules);
     if (understood) value = text;
     return understood;
   }

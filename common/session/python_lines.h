@@ -12,7 +12,7 @@
 #include <cstdint>
 #include <string_view>
 
-namespace oomrec::stack {
+namespace oomrec::session {
 
 // Offset of a frame that has not begun: its line is the first.
 inline constexpr std::uint32_t kNoInstruction = 0xffff'ffff;
@@ -110,4 +110,4 @@ inline std::uint32_t python_line(std::uint32_t version_hex, std::uint32_t first_
   return line > 0 && line <= INT32_MAX ? static_cast<std::uint32_t>(line) : first_line;
 }
 
-}  // namespace oomrec::stack
+}  // namespace oomrec::session

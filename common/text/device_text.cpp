@@ -2,7 +2,7 @@
 
 #include <cstring>
 
-namespace oomrec::bundle {
+namespace oomrec::text {
 
 using session::Device;
 using session::DeviceEvidence;
@@ -170,4 +170,4 @@ std::string_view driver_versions(const session::View& view, std::span<char> buff
   return text.view();
 }
 
-}  // namespace oomrec::bundle
+}  // namespace oomrec::text

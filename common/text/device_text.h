@@ -10,7 +10,7 @@
 #include "common/text/json_writer.h"
 #include "common/text/text.h"
 
-namespace oomrec::bundle {
+namespace oomrec::text {
 
 // Entry of `devices`; false: there is none, and `device` is all zero.
 bool read_device(const session::View&, std::uint32_t entry, session::Device& device) noexcept;
@@ -49,4 +49,4 @@ void write_device_evidence(JsonWriter&, const session::DeviceEvidence&) noexcept
 void write_gpu(JsonWriter&, const session::View&, const session::Device&) noexcept;
 std::string_view driver_versions(const session::View&, std::span<char> buffer) noexcept;
 
-}  // namespace oomrec::bundle
+}  // namespace oomrec::text

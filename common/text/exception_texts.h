@@ -9,7 +9,7 @@
 
 #include "common/text/json_writer.h"
 
-namespace oomrec::bundle {
+namespace oomrec::text {
 
 // A text without data() is null in the JSON.
 struct ExceptionTexts {
@@ -36,4 +36,4 @@ inline void write_custom_metadata(JsonWriter& json, std::string_view metadata) n
   json.raw(metadata.data() == nullptr ? "{}" : metadata);
 }
 
-}  // namespace oomrec::bundle
+}  // namespace oomrec::text

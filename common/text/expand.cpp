@@ -2,7 +2,7 @@
 
 #include "common/text/text.h"
 
-namespace oomrec::bundle {
+namespace oomrec::text {
 namespace {
 
 // A word must stay one part of a path: no slash, and not "." or "..".
@@ -61,4 +61,4 @@ bool expand_command(std::string_view pattern, std::int64_t pid, std::string_view
   return !text.truncated();
 }
 
-}  // namespace oomrec::bundle
+}  // namespace oomrec::text

@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <string_view>
 
-namespace oomrec::bundle {
+namespace oomrec::text {
 
 struct PathWords {
   std::int32_t pid = 0;
@@ -25,4 +25,4 @@ bool expand_path(std::string_view pattern, const PathWords&, char* out,
 bool expand_command(std::string_view pattern, std::int64_t pid, std::string_view bundle, char* out,
                     std::size_t capacity) noexcept;
 
-}  // namespace oomrec::bundle
+}  // namespace oomrec::text

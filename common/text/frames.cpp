@@ -3,7 +3,7 @@
 #include "common/session/python_lines.h"
 #include "common/text/text.h"
 
-namespace oomrec::bundle {
+namespace oomrec::text {
 namespace {
 
 using session::Code;
@@ -83,8 +83,8 @@ void write_frame(InHook hook, JsonWriter& json, const View& view, std::uint64_t 
 }  // namespace
 
 std::uint32_t line_of(const View& view, const Code& code, std::uint32_t instruction) noexcept {
-  return stack::python_line(view.header().python.version_hex, code.first_line,
-                            view.string(code.line_table), instruction);
+  return session::python_line(view.header().python.version_hex, code.first_line,
+                              view.string(code.line_table), instruction);
 }
 
 std::string_view label_of(const View& view, std::uint32_t node) noexcept {
@@ -157,4 +157,4 @@ void write_frames(InHook hook, JsonWriter& json, const View& view,
   json.end_array();
 }
 
-}  // namespace oomrec::bundle
+}  // namespace oomrec::text

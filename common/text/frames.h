@@ -11,7 +11,7 @@
 #include "common/system/hook_scope.h"
 #include "common/text/json_writer.h"
 
-namespace oomrec::bundle {
+namespace oomrec::text {
 
 // Writes the NUL-terminated name of the exported function that holds the instruction at `pc`, whose
 // module is mapped at `start`; false: none. Null where the process cannot be read.
@@ -49,4 +49,4 @@ std::string_view build_id_text(const session::Module&, std::span<char> buffer) n
 std::string_view exported_name(InHook, ExportedName, const session::Module&, std::uint64_t frame,
                                std::span<char> buffer) noexcept;
 
-}  // namespace oomrec::bundle
+}  // namespace oomrec::text

@@ -2,7 +2,7 @@
 
 #include <cstring>
 
-namespace oomrec::bundle {
+namespace oomrec::text {
 namespace {
 
 constexpr unsigned kMostLevels = 128;
@@ -199,4 +199,4 @@ JsonKind check_json(std::span<char> text) noexcept {
   return text[first] == '{' ? JsonKind::object : JsonKind::other;
 }
 
-}  // namespace oomrec::bundle
+}  // namespace oomrec::text

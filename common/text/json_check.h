@@ -6,7 +6,7 @@
 #include <span>
 #include <string_view>
 
-namespace oomrec::bundle {
+namespace oomrec::text {
 
 enum class JsonKind : std::uint8_t { none, object, other };
 
@@ -19,4 +19,4 @@ JsonKind check_json(std::span<char> text) noexcept;
 // no overlong forms, no surrogates, nothing above U+10FFFF).
 std::size_t utf8_bytes(std::string_view text) noexcept;
 
-}  // namespace oomrec::bundle
+}  // namespace oomrec::text

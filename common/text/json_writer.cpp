@@ -7,7 +7,7 @@
 #include "common/text/json_check.h"
 #include "common/text/text.h"
 
-namespace oomrec::bundle {
+namespace oomrec::text {
 namespace {
 
 constexpr std::string_view kReplacement = "\xef\xbf\xbd";  // U+FFFD
@@ -19,7 +19,7 @@ void JsonWriter::misuse() noexcept {
 }
 
 void JsonWriter::flush() noexcept {
-  if (error_ == 0) error_ = -sys::write_all(fd_, buffer_, used_);
+  if (error_ == 0) error_ = -calls::write_all(fd_, buffer_, used_);
   flushed_ += used_;
   used_ = 0;
 }
@@ -159,4 +159,4 @@ bool JsonWriter::finish() noexcept {
   return ok();
 }
 
-}  // namespace oomrec::bundle
+}  // namespace oomrec::text

@@ -11,7 +11,7 @@
 
 #include "common/system/hook_scope.h"
 
-namespace oomrec::bundle {
+namespace oomrec::text {
 
 class JsonWriter {
  public:
@@ -79,4 +79,4 @@ class JsonWriter {
   Level levels_[kMaxDepth] = {};
 };
 
-}  // namespace oomrec::bundle
+}  // namespace oomrec::text

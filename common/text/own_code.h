@@ -8,7 +8,7 @@
 #include <array>
 #include <string_view>
 
-namespace oomrec::bundle {
+namespace oomrec::text {
 
 // Installed packages, the standard library ("…/lib/python3.11/json/decoder.py", the same in a zip),
 // and code without a file, other than what was typed or given with -c.
@@ -22,4 +22,4 @@ constexpr bool is_programs_own(std::string_view python_file) noexcept {
   return !python_file.empty() && std::none_of(kInstalled.begin(), kInstalled.end(), has);
 }
 
-}  // namespace oomrec::bundle
+}  // namespace oomrec::text

@@ -5,7 +5,7 @@
 #include <cerrno>
 #include <iterator>
 
-namespace oomrec::bundle {
+namespace oomrec::text {
 namespace {
 
 struct ErrorText {
@@ -140,4 +140,4 @@ std::string_view signal_name(std::uint32_t signal) noexcept {
   }
 }
 
-}  // namespace oomrec::bundle
+}  // namespace oomrec::text

@@ -10,7 +10,7 @@
 #include "common/session/vocabulary.h"
 #include "common/system/text.h"
 
-namespace oomrec::bundle {
+namespace oomrec::text {
 
 class Text : public system::Text {
  public:
@@ -52,4 +52,4 @@ constexpr std::string_view base_name(std::string_view path) noexcept {
   return slash == std::string_view::npos ? path : path.substr(slash + 1);
 }
 
-}  // namespace oomrec::bundle
+}  // namespace oomrec::text

@@ -5,7 +5,7 @@
 #include "common/text/text.h"
 #include "common/verdict/parts.h"
 
-namespace oomrec::bundle {
+namespace oomrec::verdict {
 namespace {
 
 using session::ChildDeath;
@@ -30,7 +30,7 @@ std::string_view text_in(const char (&field)[N]) noexcept {
   return {field, strnlen(field, N)};
 }
 
-void add_holding(Text& text, const ChildDeath& child) noexcept {
+void add_holding(text::Text& text, const ChildDeath& child) noexcept {
   text.add(" held ").size(child.held_bytes);
   if (const std::string_view where = text_in(child.where); !where.empty())
     text.add(", ").size(child.largest_bytes).add(" of it from ").add(where);
@@ -61,8 +61,8 @@ std::string_view fatal_to_parent(VerdictCode code) noexcept {
 void explain_child(Verdict& verdict, const View& view, const ChildDeath& child,
                    const session::Death& death, std::string_view outcome) noexcept {
   verdict.code = VerdictCode::child_killed;
-  const std::string_view program = base_name(view.string(view.header().executable));
-  Text summary{verdict.summary};
+  const std::string_view program = text::base_name(view.string(view.header().executable));
+  text::Text summary{verdict.summary};
   summary.add(program.empty() ? "the process" : program);
   add_end(summary, view, death, outcome);
   summary.add(" after its worker ").signed_number(child.pid).add(' ');
@@ -70,14 +70,14 @@ void explain_child(Verdict& verdict, const View& view, const ChildDeath& child,
   summary.add("; it");
   add_holding(summary, child);
 
-  add_line(verdict, [&](Text& line) {
+  add_line(verdict, [&](text::Text& line) {
     line.add("worker ").signed_number(child.pid).add(": ").add(text_in(child.summary));
   });
-  add_line(verdict, [&](Text& line) {
+  add_line(verdict, [&](text::Text& line) {
     line.add("the worker");
     add_holding(line, child);
   });
-  add_line(verdict, [&](Text& line) {
+  add_line(verdict, [&](text::Text& line) {
     line.add("its parent waited for it and was told: ");
     add_signal(line, child.wait_status & 0x7f);  // as WTERMSIG
     if (const std::uint64_t ns = time_between(view, child, death); ns != 0) {
@@ -87,7 +87,7 @@ void explain_child(Verdict& verdict, const View& view, const ChildDeath& child,
     }
   });
   if (const std::string_view bundle = text_in(child.bundle); !bundle.empty())
-    add_line(verdict, [&](Text& line) { line.add("the worker's own bundle: ").add(bundle); });
+    add_line(verdict, [&](text::Text& line) { line.add("the worker's own bundle: ").add(bundle); });
 }
 
-}  // namespace oomrec::bundle
+}  // namespace oomrec::verdict

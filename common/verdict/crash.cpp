@@ -10,7 +10,7 @@
 #include "common/text/text.h"
 #include "common/verdict/parts.h"
 
-namespace oomrec::bundle {
+namespace oomrec::verdict {
 namespace {
 
 using session::Crash;
@@ -57,15 +57,15 @@ bool is_null_dereference(const Crash& crash, const Failure& failure) noexcept {
          offset < std::min(crash.failure_bytes, kNearNull);
 }
 
-void add_signal(Text& text, const Crash& crash) noexcept {
+void add_signal(text::Text& text, const Crash& crash) noexcept {
   const std::uint32_t signal = crash.signal.load(std::memory_order_relaxed);
-  const std::string_view name = signal_name(signal);
+  const std::string_view name = text::signal_name(signal);
   name.empty() ? text.add("signal ").number(signal) : text.add(name);
   if (session::has_address(crash)) text.add(" at address ").hexadecimal(crash.address);
 }
 
 // "malloc refused 1.0 GiB"
-void add_refusal(Text& text, const Crash& crash, const Failure& failure) noexcept {
+void add_refusal(text::Text& text, const Crash& crash, const Failure& failure) noexcept {
   text.add(name_of(static_cast<Api>(failure.api)));
   if (crash.failure_bytes == 0) {
     text.add(" was refused");
@@ -79,7 +79,7 @@ void add_refusal(Text& text, const Crash& crash, const Failure& failure) noexcep
 // "in thread 4711 "python3" malloc refused 1.0 GiB 0.2 ms before the signal"
 void add_link(Verdict& verdict, const View& view, const Crash& crash,
               const Failure& failure) noexcept {
-  add_line(verdict, [&](Text& line) {
+  add_line(verdict, [&](text::Text& line) {
     session::Thread thread{};
     if (view.read(TableId::threads, crash.thread, thread)) {
       line.add("in thread ").signed_number(thread.tid).add(" \"");
@@ -93,9 +93,10 @@ void add_link(Verdict& verdict, const View& view, const Crash& crash,
 }
 
 // How it follows: the code, the sentence's end, and what shows it.
-void judge(Verdict& verdict, const Crash& crash, const Failure& failure, Text& sentence) noexcept {
+void judge(Verdict& verdict, const Crash& crash, const Failure& failure,
+           text::Text& sentence) noexcept {
   const auto line = [&](std::string_view words) {
-    add_line(verdict, [&](Text& text) { text.add(words); });
+    add_line(verdict, [&](text::Text& text) { text.add(words); });
   };
   const bool terminated = is_signal(crash, SIGABRT) && (crash.flags & session::kCrashTerminate);
   verdict.code = VerdictCode::crash_after_refusal;
@@ -106,7 +107,7 @@ void judge(Verdict& verdict, const Crash& crash, const Failure& failure, Text& s
     const bool by_driver = is_driver_api(static_cast<Api>(failure.api));  // it says an error code
     sentence.add(at_once ? "the program used the " : "the program may have used the ");
     sentence.add(result).add(by_driver ? " it had instead of an address" : " it was given");
-    add_line(verdict, [&](Text& text) {
+    add_line(verdict, [&](text::Text& text) {
       text.add("the address is ").add(result).add(" plus less than what was asked for");
     });
   } else if (terminated && (crash.flags & session::kCrashOtherThrow) != 0) {
@@ -133,7 +134,7 @@ void judge(Verdict& verdict, const Crash& crash, const Failure& failure, Text& s
 void explain_link(Verdict& verdict, const View& view, const Crash& crash,
                   const Failure& failure) noexcept {
   char words[sizeof verdict.summary];
-  Text sentence{words};
+  text::Text sentence{words};
   add_signal(sentence, crash);
   sentence.add(", ");
   add_time(sentence, crash.time_ns - crash.failure_time_ns);
@@ -142,22 +143,22 @@ void explain_link(Verdict& verdict, const View& view, const Crash& crash,
   sentence.add(": ");
   add_link(verdict, view, crash, failure);
   judge(verdict, crash, failure, sentence);
-  add_line(verdict, [](Text& text) { text.add("the same call has not been served since"); });
+  add_line(verdict, [](text::Text& text) { text.add("the same call has not been served since"); });
 
   // Why it was refused: one line for its own sentence, then its evidence.
   const VerdictCode code = verdict.code;
   char* const why = verdict.evidence[verdict.evidence_count++];
   explain_refusal(verdict, view, failure);
-  Text{why, sizeof verdict.evidence[0]}.add(verdict.summary);
+  text::Text{why, sizeof verdict.evidence[0]}.add(verdict.summary);
   verdict.code = code;
-  Text{verdict.summary}.add(sentence.view());
+  text::Text{verdict.summary}.add(sentence.view());
 }
 
 void explain_without_link(Verdict& verdict, const View& view, Ruling ruling) noexcept {
   const Crash& crash = view.header().crash;
-  const std::string_view program = base_name(view.string(view.header().executable));
+  const std::string_view program = text::base_name(view.string(view.header().executable));
   verdict.code = VerdictCode::crashed;
-  Text summary{verdict.summary};
+  text::Text summary{verdict.summary};
   summary.add(program.empty() ? "the process" : program).add(" was ended by ");
   add_signal(summary, crash);
   summary.add(", not for lack of memory: ");
@@ -183,7 +184,7 @@ void explain_without_link(Verdict& verdict, const View& view, Ruling ruling) noe
 
 }  // namespace
 
-void add_time(Text& text, std::uint64_t ns) noexcept {
+void add_time(text::Text& text, std::uint64_t ns) noexcept {
   const bool seconds = ns >= 1'000'000'000;
   const std::uint64_t tenths = ns / (seconds ? 100'000'000 : 100'000);
   text.number(tenths / 10).add('.').number(tenths % 10).add(seconds ? " s" : " ms");
@@ -203,4 +204,4 @@ void explain_crash(Verdict& verdict, const View& view) noexcept {
   explain_link(verdict, view, crash, failure);
 }
 
-}  // namespace oomrec::bundle
+}  // namespace oomrec::verdict

@@ -3,7 +3,7 @@
 #include "common/verdict/death_facts.h"
 #include "common/verdict/parts.h"
 
-namespace oomrec::bundle {
+namespace oomrec::verdict {
 namespace {
 
 using session::Failure;
@@ -67,7 +67,7 @@ VerdictCode code_of(const DeathFacts& facts) noexcept {
 }
 
 // ", at 97 % of the limit of its cgroup"
-void add_nearness(Text& text, const Usage& usage) noexcept {
+void add_nearness(text::Text& text, const Usage& usage) noexcept {
   const struct {
     const Level& level;
     std::string_view name;
@@ -83,7 +83,7 @@ void add_nearness(Text& text, const Usage& usage) noexcept {
   text.add(", under memory pressure");
 }
 
-void add_end(Text& text, const DeathFacts& facts, std::string_view outcome) noexcept {
+void add_end(text::Text& text, const DeathFacts& facts, std::string_view outcome) noexcept {
   constexpr std::string_view kExited = "exited ";
   if (facts.signal != 0) {
     text.add(" was killed by ");
@@ -97,7 +97,7 @@ void add_end(Text& text, const DeathFacts& facts, std::string_view outcome) noex
   }
 }
 
-void add_reason(Text& text, VerdictCode code, const DeathFacts& facts,
+void add_reason(text::Text& text, VerdictCode code, const DeathFacts& facts,
                 std::string_view outcome) noexcept {
   const Usage& usage = facts.usage;
   switch (code) {
@@ -134,7 +134,7 @@ void add_counter(Verdict& verdict, const DeathFacts& facts, Killer convicted) no
       in_cgroup ? death.cgroup_oom_kills_before : death.system_oom_kills_before;
   const std::uint64_t after =
       in_cgroup ? death.cgroup_oom_kills_after : death.system_oom_kills_after;
-  add_line(verdict, [&](Text& line) {
+  add_line(verdict, [&](text::Text& line) {
     line.add("kills for memory that the kernel counts ");
     line.add(!in_cgroup                               ? "on the machine"
              : facts.has(session::kDeathParentCgroup) ? "in the parent of its cgroup, which is gone"
@@ -153,30 +153,30 @@ void add_counter(Verdict& verdict, const DeathFacts& facts, Killer convicted) no
 
 void add_levels(Verdict& verdict, const Usage& usage) noexcept {
   if (usage.cgroup.bounded()) {
-    add_line(verdict, [&](Text& line) {
+    add_line(verdict, [&](text::Text& line) {
       line.add("cgroup: working set ").size(usage.cgroup.used).add(" when it last looked");
       if (usage.unresident != 0)
         line.add(" + ").size(usage.unresident).add(" allocated and not yet resident");
       line.add(", ").number(usage.cgroup_soon.percent()).add(" % of ").size(usage.cgroup.limit);
     });
   } else if (usage.cgroup.limit == session::kUnlimited) {
-    add_line(verdict, [](Text& line) { line.add("no limit on the memory of its cgroup"); });
+    add_line(verdict, [](text::Text& line) { line.add("no limit on the memory of its cgroup"); });
   }
   if (usage.soft.bounded()) {
-    add_line(verdict, [&](Text& line) {
+    add_line(verdict, [&](text::Text& line) {
       line.add("live ").size(usage.soft.used).add(", ").number(usage.soft.percent());
       line.add(" % of the soft limit ").size(usage.soft.limit);
     });
   }
   if (usage.machine.bounded()) {
-    add_line(verdict, [&](Text& line) {
+    add_line(verdict, [&](text::Text& line) {
       line.add("machine: ").size(usage.machine.limit - usage.machine.used).add(" available of ");
       line.size(usage.machine.limit).add(" RAM when it last looked");
     });
   }
 }
 
-void add_hundredths(Text& line, std::uint32_t value) noexcept {
+void add_hundredths(text::Text& line, std::uint32_t value) noexcept {
   line.number(value / 100).add('.').number(value % 100, 2).add(" %");
 }
 
@@ -184,18 +184,19 @@ void add_log(Verdict& verdict, const DeathFacts& facts) noexcept {
   const session::Death& death = facts.death;
   if (death.realtime_ns == 0) return;
   if (static_cast<session::KernelLine>(death.kernel_line_kind) != session::KernelLine::none) {
-    add_line(verdict, [&](Text& line) {
+    add_line(verdict, [&](text::Text& line) {
       const std::string_view text{death.kernel_line, sizeof death.kernel_line};
       line.add("kernel: ").add(text.substr(0, text.find('\0')));
     });
   } else if (facts.has(session::kDeathEarlierBoot)) {
-    add_line(verdict, [](Text& line) { line.add("the machine has been started again since"); });
+    add_line(verdict,
+             [](text::Text& line) { line.add("the machine has been started again since"); });
   } else if (facts.has(session::kDeathLogRead)) {
-    add_line(verdict, [](Text& line) {
+    add_line(verdict, [](text::Text& line) {
       line.add("no line of the kernel's log says that it was killed for memory");
     });
   } else {
-    add_line(verdict, [](Text& line) {
+    add_line(verdict, [](text::Text& line) {
       line.add("the kernel's log could not be read, or not far enough back");
     });
   }
@@ -204,7 +205,7 @@ void add_log(Verdict& verdict, const DeathFacts& facts) noexcept {
 void add_evidence(Verdict& verdict, const DeathFacts& facts, Killer convicted) noexcept {
   if (verdict.code == VerdictCode::shared_memory_full) return add_room(verdict, facts);
   if (facts.has(session::kDeathDismissed)) {
-    add_line(verdict, [](Text& line) {
+    add_line(verdict, [](text::Text& line) {
       line.add("another rank of its job had run out of memory before: the launcher ended this one");
     });
   }
@@ -212,7 +213,7 @@ void add_evidence(Verdict& verdict, const DeathFacts& facts, Killer convicted) n
   add_counter(verdict, facts, convicted);
   add_levels(verdict, facts.usage);
   if (facts.pressure_some != 0 || facts.pressure_full != 0) {
-    add_line(verdict, [&](Text& line) {
+    add_line(verdict, [&](text::Text& line) {
       line.add("memory pressure, of the last 10 s: some ");
       add_hundredths(line, facts.pressure_some);
       line.add(", full ");
@@ -220,7 +221,7 @@ void add_evidence(Verdict& verdict, const DeathFacts& facts, Killer convicted) n
     });
   }
   if (facts.death.sender_pid != 0) {
-    add_line(verdict, [&](Text& line) {
+    add_line(verdict, [&](text::Text& line) {
       line.add("the signal came from process ").signed_number(facts.death.sender_pid);
     });
   }
@@ -241,13 +242,13 @@ void name_limit(Verdict& verdict, const Usage& usage) noexcept {
 
 }  // namespace
 
-void add_signal(Text& text, int number) noexcept {
+void add_signal(text::Text& text, int number) noexcept {
   const Signal* const signal = signal_of(number);
   signal != nullptr ? text.add(signal->name)
                     : text.add("signal ").number(static_cast<std::uint64_t>(number));
 }
 
-void add_end(Text& text, const session::View& view, const session::Death& death,
+void add_end(text::Text& text, const session::View& view, const session::Death& death,
              std::string_view outcome) noexcept {
   add_end(text, DeathFacts{view, death, outcome}, outcome);
 }
@@ -262,8 +263,8 @@ void explain_death(Verdict& verdict, const session::View& view, const session::D
   const DeathFacts facts{view, death, outcome};
   verdict.code = code_of(facts);
   name_limit(verdict, facts.usage);
-  const std::string_view program = base_name(view.string(view.header().executable));
-  Text summary{verdict.summary};
+  const std::string_view program = text::base_name(view.string(view.header().executable));
+  text::Text summary{verdict.summary};
   summary.add(program.empty() ? "the process" : program);
   add_reason(summary, verdict.code, facts, outcome);
   summary.add("; it held ").size(facts.usage.held);
@@ -271,4 +272,4 @@ void explain_death(Verdict& verdict, const session::View& view, const session::D
   add_evidence(verdict, facts, facts.killer());
 }
 
-}  // namespace oomrec::bundle
+}  // namespace oomrec::verdict

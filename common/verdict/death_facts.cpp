@@ -4,7 +4,7 @@
 
 #include "common/verdict/parts.h"
 
-namespace oomrec::bundle {
+namespace oomrec::verdict {
 namespace {
 
 using session::kUnlimited;
@@ -97,4 +97,4 @@ bool DeathFacts::kernel_ruled_out() const noexcept {
   return !cgroup_rose() && (has(session::kDeathCgroupCounted) || usage.far());
 }
 
-}  // namespace oomrec::bundle
+}  // namespace oomrec::verdict

@@ -7,7 +7,7 @@
 
 #include "common/session/view.h"
 
-namespace oomrec::bundle {
+namespace oomrec::verdict {
 
 // Use of something that has a limit. limit 0: not known; kUnlimited: none.
 struct Level {
@@ -74,4 +74,4 @@ struct DeathFacts {
   std::uint32_t pressure_some = 0, pressure_full = 0;  // 1/100 %
 };
 
-}  // namespace oomrec::bundle
+}  // namespace oomrec::verdict

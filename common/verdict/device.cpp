@@ -5,7 +5,7 @@
 #include "common/text/device_text.h"
 #include "common/verdict/parts.h"
 
-namespace oomrec::bundle {
+namespace oomrec::verdict {
 namespace {
 
 using session::DeviceEvidence;
@@ -20,11 +20,11 @@ Inside free_inside(const Failure& failure) noexcept {
   if (failure.bytes == 0) return Inside::nowhere;
   const bool in_pieces =
       at.torch_largest_free_bytes != kUnlimited && at.torch_largest_free_bytes < failure.bytes;
-  if (in_pieces && free_in_torch(at) >= failure.bytes) return Inside::torch;
-  return free_in_pools(at) >= failure.bytes ? Inside::pools : Inside::nowhere;
+  if (in_pieces && text::free_in_torch(at) >= failure.bytes) return Inside::torch;
+  return text::free_in_pools(at) >= failure.bytes ? Inside::pools : Inside::nowhere;
 }
 
-void explain_limit(Verdict& verdict, Text& summary, const Failure& failure) noexcept {
+void explain_limit(Verdict& verdict, text::Text& summary, const Failure& failure) noexcept {
   const DeviceEvidence& at = failure.device;
   verdict.code = VerdictCode::device_limit;
   verdict.limit = LimitKind::device;
@@ -36,26 +36,27 @@ void explain_limit(Verdict& verdict, Text& summary, const Failure& failure) noex
   summary.add("this process holds ").size(at.counted_bytes).add(')');
 }
 
-void explain_fragmentation(Verdict& verdict, Text& summary, const DeviceEvidence& at,
+void explain_fragmentation(Verdict& verdict, text::Text& summary, const DeviceEvidence& at,
                            Inside inside) noexcept {
   verdict.code = VerdictCode::device_fragmentation;
   if (inside == Inside::torch) {
-    summary.add("with ").size(free_in_torch(at)).add(" free in what PyTorch has reserved, ");
+    summary.add("with ").size(text::free_in_torch(at)).add(" free in what PyTorch has reserved, ");
     summary.add("in pieces of at most ").size(at.torch_largest_free_bytes);
   } else {
-    summary.add("with ").size(free_in_pools(at)).add(" free in what its memory pools hold");
+    summary.add("with ").size(text::free_in_pools(at)).add(" free in what its memory pools hold");
   }
 }
 
 // Host memory or address space, which the driver could not get.
-void explain_lack_elsewhere(Verdict& verdict, Text& summary, const Failure& failure) noexcept {
+void explain_lack_elsewhere(Verdict& verdict, text::Text& summary,
+                            const Failure& failure) noexcept {
   const auto space = static_cast<Space>(failure.space);
   verdict.code = VerdictCode::allocation_failed;
   summary.add("the driver had no ").add(is_on_host(space) ? "host memory" : "address space");
-  summary.add(" for it (").add(error_name(space, failure.error)).add(')');
+  summary.add(" for it (").add(text::error_name(space, failure.error)).add(')');
 }
 
-void explain_full_device(Verdict& verdict, Text& summary, const Failure& failure) noexcept {
+void explain_full_device(Verdict& verdict, text::Text& summary, const Failure& failure) noexcept {
   const DeviceEvidence& at = failure.device;
   verdict.code = VerdictCode::device_out_of_memory;
   if (static_cast<Space>(failure.space) == Space::torch) {
@@ -68,13 +69,13 @@ void explain_full_device(Verdict& verdict, Text& summary, const Failure& failure
   if (verdict.limit == LimitKind::device && failure.bytes > at.total_bytes) {
     summary.add("that is more than the device has; ");
   }
-  add_state(summary, at);
+  text::add_state(summary, at);
 }
 
 void add_limit(Verdict& verdict, const Failure& failure) noexcept {
   const DeviceEvidence& at = failure.device;
   if (at.limit_bytes == 0) return;
-  add_line(verdict, [&](Text& line) {
+  add_line(verdict, [&](text::Text& line) {
     line.add("counted ").size(at.counted_bytes).add(" + request ").size(failure.bytes);
     line.add(add(at.counted_bytes, failure.bytes) > at.limit_bytes ? " > " : " <= ");
     line.add("--limit-gpu ").size(at.limit_bytes);
@@ -83,49 +84,49 @@ void add_limit(Verdict& verdict, const Failure& failure) noexcept {
 
 void add_device_figures(Verdict& verdict, const DeviceEvidence& at) noexcept {
   if (at.total_bytes == 0) return;
-  add_line(verdict, [&](Text& line) {
+  add_line(verdict, [&](text::Text& line) {
     line.add("the driver told ").number(at.look_age_ms).add(" ms before: ");
     line.size(at.free_bytes).add(" free of ").size(at.total_bytes);
   });
-  add_line(verdict, [&](Text& line) {
+  add_line(verdict, [&](text::Text& line) {
     line.add("this process holds ").size(at.counted_bytes);
     if (at.managed_bytes != 0) line.add(" and ").size(at.managed_bytes).add(" of managed memory");
-    line.add("; used by others or by the runtime: ").size(used_by_others(at));
+    line.add("; used by others or by the runtime: ").size(text::used_by_others(at));
   });
 }
 
-void add_ratio(Text& line, std::uint64_t free_bytes, std::uint64_t reserved) noexcept {
-  const unsigned percent = fragmentation_percent(free_bytes, reserved);
+void add_ratio(text::Text& line, std::uint64_t free_bytes, std::uint64_t reserved) noexcept {
+  const unsigned percent = text::fragmentation_percent(free_bytes, reserved);
   line.add("; fragmentation_ratio ").number(percent / 100).add('.').number(percent % 100, 2);
-  const std::string_view word = fragmentation_word(percent);
+  const std::string_view word = text::fragmentation_word(percent);
   if (!word.empty()) line.add(" (").add(word).add(')');
 }
 
 void add_torch(Verdict& verdict, const DeviceEvidence& at) noexcept {
   if (at.torch_reserved_bytes == 0) return;
-  add_line(verdict, [&](Text& line) {
+  add_line(verdict, [&](text::Text& line) {
     line.add("PyTorch has allocated ").size(at.torch_allocated_bytes).add(" of ");
     line.size(at.torch_reserved_bytes).add(" that it has reserved");
-    add_ratio(line, free_in_torch(at), at.torch_reserved_bytes);
+    add_ratio(line, text::free_in_torch(at), at.torch_reserved_bytes);
   });
   if (at.torch_largest_free_bytes == kUnlimited) return;
-  add_line(verdict, [&](Text& line) {
+  add_line(verdict, [&](text::Text& line) {
     line.add("the largest free piece there: ").size(at.torch_largest_free_bytes);
   });
 }
 
 void add_pools(Verdict& verdict, const DeviceEvidence& at) noexcept {
   if (at.pool_reserved_bytes == 0) return;
-  add_line(verdict, [&](Text& line) {
+  add_line(verdict, [&](text::Text& line) {
     line.add("memory pools hold ").size(at.pool_reserved_bytes).add(", of which ");
     line.size(at.pool_used_bytes).add(" are used");
-    add_ratio(line, free_in_pools(at), at.pool_reserved_bytes);
+    add_ratio(line, text::free_in_pools(at), at.pool_reserved_bytes);
   });
 }
 
 void add_help(Verdict& verdict, Inside inside) noexcept {
   if (inside == Inside::nowhere) return;
-  add_line(verdict, [&](Text& line) {
+  add_line(verdict, [&](text::Text& line) {
     line.add("what helps: ");
     line.add(inside == Inside::torch
                  ? "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True, smaller batches, "
@@ -141,7 +142,7 @@ void explain_device_refusal(Verdict& verdict, const session::View& view,
   const DeviceEvidence& at = failure.device;
   const auto space = static_cast<Space>(failure.space);
   const bool elsewhere = is_on_host(space) || is_address_space(space);
-  Text summary{verdict.summary};
+  text::Text summary{verdict.summary};
   begin_refusal(summary, view, failure);
   Inside inside = Inside::nowhere;
   if ((failure.flags & session::kFailureInjected) != 0) {
@@ -155,9 +156,9 @@ void explain_device_refusal(Verdict& verdict, const session::View& view,
   } else {
     explain_full_device(verdict, summary, failure);
   }
-  const std::string_view error = error_name(space, failure.error);
+  const std::string_view error = text::error_name(space, failure.error);
   if (!error.empty() && space != Space::torch)
-    add_line(verdict, [&](Text& line) { line.add("the call's result was ").add(error); });
+    add_line(verdict, [&](text::Text& line) { line.add("the call's result was ").add(error); });
   if (at.device != 0) {
     add_limit(verdict, failure);
     add_device_figures(verdict, at);
@@ -168,4 +169,4 @@ void explain_device_refusal(Verdict& verdict, const session::View& view,
   if (is_on_host(space)) add_background(verdict, failure);
 }
 
-}  // namespace oomrec::bundle
+}  // namespace oomrec::verdict

@@ -10,7 +10,7 @@
 #include "common/text/text.h"
 #include "common/verdict/parts.h"
 
-namespace oomrec::bundle {
+namespace oomrec::verdict {
 namespace {
 
 using session::Failure;
@@ -43,7 +43,7 @@ struct Ceiling {
   std::uint64_t for_recorder = 0;  // what --limit-as added for the recorder's own memory
 
   bool in_force() const noexcept { return limit != 0 && limit != kUnlimited; }
-  void add_figure(Text& text, std::uint64_t figure) const noexcept {
+  void add_figure(text::Text& text, std::uint64_t figure) const noexcept {
     counts_things(kind) ? text.count(figure) : text.size(figure);
   }
 };
@@ -61,7 +61,7 @@ bool exceeded(std::uint64_t limit, std::uint64_t used, std::uint64_t request) no
 }
 
 void add_evidence(Verdict& verdict, const Ceiling& ceiling) noexcept {
-  add_line(verdict, [&](Text& line) {
+  add_line(verdict, [&](text::Text& line) {
     line.add(ceiling.measure).add(' ');
     ceiling.add_figure(line, ceiling.used);
     line.add(" + request ");
@@ -79,7 +79,7 @@ std::uint64_t for_recorder(const session::View& view, std::uint64_t rlimit_as_by
   return by_us ? header.limit_as_own_bytes : 0;
 }
 
-void explain_size(Text& summary, const Failure& failure) noexcept {
+void explain_size(text::Text& summary, const Failure& failure) noexcept {
   const std::uint64_t memory = add(failure.ram_bytes, failure.swap_bytes);
   if (failure.bytes >= kAddressSpaceBytes) {
     summary.add("no address space is that large");
@@ -88,8 +88,8 @@ void explain_size(Text& summary, const Failure& failure) noexcept {
   }
 }
 
-void explain_failure(Text& summary, const Failure& failure) noexcept {
-  const std::string_view error = error_name(failure.error);
+void explain_failure(text::Text& summary, const Failure& failure) noexcept {
+  const std::string_view error = text::error_name(failure.error);
   summary.add(failure.error == EAGAIN ? "no limit that can be seen from here explains it ("
                                       : "the system had none left for it (");
   summary.add(error.empty() ? "unknown error" : error);
@@ -141,7 +141,7 @@ VerdictCode code_of_ceiling(const Failure& failure, LimitKind kind) noexcept {
   }
 }
 
-void explain_ceiling(Verdict& verdict, Text& summary, const Failure& failure,
+void explain_ceiling(Verdict& verdict, text::Text& summary, const Failure& failure,
                      const Ceiling& hit) noexcept {
   verdict.code = code_of(failure, code_of_ceiling(failure, hit.kind));
   verdict.limit = hit.kind;
@@ -170,7 +170,7 @@ const Ceiling* first_hit(Verdict& verdict, std::span<const Ceiling> ceilings) no
 
 // EAGAIN: a limit of tasks. RLIMIT_NPROC counts all tasks of the user, and only those of this
 // process are known: it is what is left when no other limit is reached.
-void explain_tasks(Verdict& verdict, Text& summary, const Failure& failure) noexcept {
+void explain_tasks(Verdict& verdict, text::Text& summary, const Failure& failure) noexcept {
   const session::CountedLimits& at = failure.counted;
   const Ceiling ceilings[] = {
       counted(LimitKind::pids, "the cgroup's limit of tasks (pids.max)", "tasks",
@@ -190,7 +190,7 @@ void explain_tasks(Verdict& verdict, Text& summary, const Failure& failure) noex
 }
 
 // ENOMEM, and no limit on bytes is reached.
-void explain_lack(Verdict& verdict, Text& summary, const Failure& failure,
+void explain_lack(Verdict& verdict, text::Text& summary, const Failure& failure,
                   const Ceiling& address_space) noexcept {
   const session::CountedLimits& at = failure.counted;
   const Ceiling ceilings[] = {
@@ -210,9 +210,10 @@ void explain_lack(Verdict& verdict, Text& summary, const Failure& failure,
 
 }  // namespace
 
-void begin_refusal(Text& summary, const session::View& view, const Failure& failure) noexcept {
+void begin_refusal(text::Text& summary, const session::View& view,
+                   const Failure& failure) noexcept {
   char name[80];
-  summary.add(asker_of(view, failure.node, name));
+  summary.add(text::asker_of(view, failure.node, name));
   const std::string_view api = name_of(static_cast<Api>(failure.api));
   if (failure.bytes == 0) {
     summary.add(" called ").add(api);
@@ -222,34 +223,34 @@ void begin_refusal(Text& summary, const session::View& view, const Failure& fail
     summary.add(" asked ").add(api).add(" for ").size(failure.bytes);
   }
   session::Device device;
-  if (read_device(view, failure.device.device, device)) {
+  if (text::read_device(view, failure.device.device, device)) {
     summary.add(" on ");
-    add_device(summary, device);
+    text::add_device(summary, device);
   }
   summary.add(" and was refused: ");
 }
 
 void add_background(Verdict& verdict, const Failure& failure) noexcept {
   if (failure.ram_bytes != 0) {
-    add_line(verdict, [&](Text& text) {
+    add_line(verdict, [&](text::Text& text) {
       text.add("resident ").size(failure.rss_bytes).add(" of ").size(failure.ram_bytes);
       text.add(" RAM; swap ").size(failure.swap_bytes);
     });
   }
   if (failure.cgroup_limit_bytes != 0 && failure.cgroup_limit_bytes != kUnlimited) {
-    add_line(verdict, [&](Text& text) {
+    add_line(verdict, [&](text::Text& text) {
       text.add("cgroup working set ").size(failure.cgroup_used_bytes);
       text.add(" of ").size(failure.cgroup_limit_bytes);
     });
   }
 }
 
-void explain_injection(Verdict& verdict, Text& summary, const session::View& view,
+void explain_injection(Verdict& verdict, text::Text& summary, const session::View& view,
                        const Failure& failure) noexcept {
   const std::string_view rule = view.string(failure.rule);
   verdict.code = VerdictCode::injected;
   summary.add("--fail asked for that");
-  add_line(verdict, [&](Text& line) {
+  add_line(verdict, [&](text::Text& line) {
     line.add("the rule ").add(rule).add(" of --fail (OOMREC_FAIL) refused it; there was no lack");
   });
 }
@@ -271,7 +272,7 @@ void explain_refusal(Verdict& verdict, const session::View& view, const Failure&
        for_recorder(view, failure.rlimit_as_bytes)},
   };
 
-  Text summary{verdict.summary};
+  text::Text summary{verdict.summary};
   begin_refusal(summary, view, failure);
   if ((failure.flags & session::kFailureInjected) != 0) {
     explain_injection(verdict, summary, view, failure);
@@ -288,4 +289,4 @@ void explain_refusal(Verdict& verdict, const session::View& view, const Failure&
   add_background(verdict, failure);
 }
 
-}  // namespace oomrec::bundle
+}  // namespace oomrec::verdict

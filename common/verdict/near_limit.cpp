@@ -4,7 +4,7 @@
 #include "common/text/device_text.h"
 #include "common/verdict/parts.h"
 
-namespace oomrec::bundle {
+namespace oomrec::verdict {
 namespace {
 
 constexpr std::uint64_t kKiB = 1024;
@@ -33,18 +33,18 @@ std::string_view measure_of(LimitKind kind) noexcept {
 
 constexpr std::uint32_t kOnePercent = 100;  // in hundredths, as Health has it
 
-void add_percent(Text& text, std::uint32_t hundredths) noexcept {
+void add_percent(text::Text& text, std::uint32_t hundredths) noexcept {
   text.number(hundredths / 100).add('.').number(hundredths % 100, 2).add(" %");
 }
 
 void add_pressure(Verdict& verdict, const session::Health& health) noexcept {
-  add_line(verdict, [&](Text& text) {
+  add_line(verdict, [&](text::Text& text) {
     text.add("resident ").size(health.rss_bytes.load(std::memory_order_relaxed));
     text.add(", swapped out ").size(health.swap_bytes.load(std::memory_order_relaxed));
     text.add("; ").number(health.major_faults.load(std::memory_order_relaxed));
     text.add(" major faults so far");
   });
-  add_line(verdict, [&](Text& text) {
+  add_line(verdict, [&](text::Text& text) {
     text.add("memory pressure of the last 10 s: some ");
     add_percent(text, health.pressure_some.load(std::memory_order_relaxed));
     text.add(", full ");
@@ -64,19 +64,19 @@ void explain_near_device(Verdict& verdict, std::string_view program,
   verdict.limit = near.kind;
   verdict.limit_bytes = near.limit_bytes;
   verdict.limit_used_bytes = near.used_bytes;
-  Text summary{verdict.summary};
+  text::Text summary{verdict.summary};
   if (by_limit) {
     summary.add(program.empty() ? "the process" : program).add(" is at ").number(near.percent());
     summary.add(" % of --limit-gpu of ").size(near.limit_bytes).add(" on ");
-    add_device(summary, device);
+    text::add_device(summary, device);
     summary.add(" (it holds ").size(held);
   } else {
-    add_device(summary, device);
+    text::add_device(summary, device);
     summary.add(" is at ").number(near.percent()).add(" % of its ").size(near.limit_bytes);
     summary.add(" (in use ").size(near.used_bytes).add(", of which this process holds ").size(held);
   }
   summary.add("): the next request may be refused");
-  add_line(verdict, [&](Text& text) {
+  add_line(verdict, [&](text::Text& text) {
     text.add(by_limit ? "counted " : "in use ").size(near.used_bytes);
     text.add(" of ").size(near.limit_bytes);
   });
@@ -88,8 +88,8 @@ void explain_near_limit(Verdict& verdict, const session::View& view,
                         const session::Health& health) noexcept {
   const session::Header& header = view.header();
   session::Device device;
-  if (read_device(view, header.near_device, device))
-    return explain_near_device(verdict, base_name(view.string(header.executable)), device);
+  if (text::read_device(view, header.near_device, device))
+    return explain_near_device(verdict, text::base_name(view.string(header.executable)), device);
   const limit::Nearness refusal =
       limit::nearness_to_refusal(health, header.soft_limit_bytes.load(std::memory_order_relaxed));
   limit::Nearness near = limit::nearness_to_kill(health);
@@ -99,20 +99,20 @@ void explain_near_limit(Verdict& verdict, const session::View& view,
   verdict.limit = near.kind;
   verdict.limit_bytes = near.limit_bytes;
   verdict.limit_used_bytes = near.sum_bytes();
-  const auto add_use = [&](Text& text) {
+  const auto add_use = [&](text::Text& text) {
     text.add(measure_of(near.kind)).size(near.used_bytes);
     if (near.expected_bytes >= kKiB)
       text.add(" + ").size(near.expected_bytes).add(" allocated but not yet touched");
   };
-  Text summary{verdict.summary};
-  const std::string_view program = base_name(view.string(header.executable));
+  text::Text summary{verdict.summary};
+  const std::string_view program = text::base_name(view.string(header.executable));
   summary.add(program.empty() ? "the process" : program).add(" is at ").number(near.percent());
   summary.add(" % of ").add(name_of_limit(near.kind)).add(" of ").size(near.limit_bytes);
   summary.add(" (");
   add_use(summary);
   summary.add("): the next megabytes may be its last");
 
-  add_line(verdict, [&](Text& text) {
+  add_line(verdict, [&](text::Text& text) {
     add_use(text);
     text.add(" of ").size(near.limit_bytes);
   });
@@ -122,8 +122,8 @@ void explain_near_limit(Verdict& verdict, const session::View& view,
 void explain_pressure(Verdict& verdict, const session::View& view,
                       const session::Health& health) noexcept {
   verdict.code = VerdictCode::memory_pressure;
-  Text summary{verdict.summary};
-  const std::string_view program = base_name(view.string(view.header().executable));
+  text::Text summary{verdict.summary};
+  const std::string_view program = text::base_name(view.string(view.header().executable));
   summary.add(program.empty() ? "the process" : program);
   summary.add(" is among those that wait for memory instead of working");
   const std::uint32_t full = health.pressure_full.load(std::memory_order_relaxed);
@@ -137,10 +137,10 @@ void explain_pressure(Verdict& verdict, const session::View& view,
     summary.add(" of the last 10 s");
   }
   add_pressure(verdict, health);
-  add_line(verdict, [&](Text& text) {
+  add_line(verdict, [&](text::Text& text) {
     text.add("available on the machine: ");
     text.size(health.available_bytes.load(std::memory_order_relaxed));
   });
 }
 
-}  // namespace oomrec::bundle
+}  // namespace oomrec::verdict

@@ -5,7 +5,7 @@
 #include "common/text/text.h"
 #include "common/verdict/verdict.h"
 
-namespace oomrec::bundle {
+namespace oomrec::verdict {
 
 struct DeathFacts;
 
@@ -13,9 +13,9 @@ struct DeathFacts;
 void explain_refusal(Verdict&, const session::View&, const session::Failure&) noexcept;
 
 // "numpy asked malloc for 412.0 MiB and was refused: "
-void begin_refusal(Text& summary, const session::View&, const session::Failure&) noexcept;
+void begin_refusal(text::Text& summary, const session::View&, const session::Failure&) noexcept;
 // A rule of --fail.
-void explain_injection(Verdict&, Text& summary, const session::View&,
+void explain_injection(Verdict&, text::Text& summary, const session::View&,
                        const session::Failure&) noexcept;
 // What is known of the host besides the limits.
 void add_background(Verdict&, const session::Failure&) noexcept;
@@ -34,15 +34,16 @@ bool killed_by_kernel(const session::View&, const session::Death&,
                       std::string_view outcome) noexcept;
 
 // "SIGTERM"
-void add_signal(Text&, int number) noexcept;
+void add_signal(text::Text&, int number) noexcept;
 // " was killed by SIGTERM", " ended with exit status 1"
-void add_end(Text&, const session::View&, const session::Death&, std::string_view outcome) noexcept;
+void add_end(text::Text&, const session::View&, const session::Death&,
+             std::string_view outcome) noexcept;
 
 // verdict_shared_memory.cpp
 bool died_for_shared_memory(const session::View&, const session::Death&,
                             std::string_view outcome) noexcept;
 // "/dev/shm has 64.0 MiB, of which 3.2 MiB were free when it needed 20.0 MiB for …"
-void add_shared_memory(Text&, const DeathFacts&) noexcept;
+void add_shared_memory(text::Text&, const DeathFacts&) noexcept;
 void add_room(Verdict&, const DeathFacts&) noexcept;
 
 // verdict_child.cpp
@@ -52,7 +53,7 @@ void explain_child(Verdict&, const session::View&, const session::ChildDeath&,
 // verdict_crash.cpp: the crash in the session's header.
 void explain_crash(Verdict&, const session::View&) noexcept;
 // "0.2 ms", "11.0 s"
-void add_time(Text&, std::uint64_t ns) noexcept;
+void add_time(text::Text&, std::uint64_t ns) noexcept;
 
 // A sum that stays at kUnlimited.
 inline std::uint64_t add(std::uint64_t a, std::uint64_t b) noexcept {
@@ -63,8 +64,8 @@ inline std::uint64_t add(std::uint64_t a, std::uint64_t b) noexcept {
 template <class Fill>
 void add_line(Verdict& verdict, Fill&& fill) noexcept {
   if (verdict.evidence_count == kMaxEvidence) return;
-  Text text{verdict.evidence[verdict.evidence_count++]};
+  text::Text text{verdict.evidence[verdict.evidence_count++]};
   fill(text);
 }
 
-}  // namespace oomrec::bundle
+}  // namespace oomrec::verdict

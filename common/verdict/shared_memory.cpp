@@ -6,7 +6,7 @@
 #include "common/verdict/death_facts.h"
 #include "common/verdict/parts.h"
 
-namespace oomrec::bundle {
+namespace oomrec::verdict {
 namespace {
 
 std::string_view path_of(const session::SharedMemory& shared) noexcept {
@@ -20,7 +20,7 @@ std::string_view directory_of(std::string_view path) noexcept {
 
 }  // namespace
 
-void add_shared_memory(Text& text, const DeathFacts& facts) noexcept {
+void add_shared_memory(text::Text& text, const DeathFacts& facts) noexcept {
   const session::SharedMemory& shared = facts.header.shared;
   const std::string_view path = path_of(shared);
   text.add(directory_of(path)).add(" has ").size(shared.total_bytes);
@@ -30,18 +30,18 @@ void add_shared_memory(Text& text, const DeathFacts& facts) noexcept {
   }
   text.add(", of which ").size(shared.free_bytes).add(" were free when it needed ");
   text.size(shared.needed_bytes).add(" for ");
-  text.add(path.empty() ? "a shared mapping" : base_name(path));
+  text.add(path.empty() ? "a shared mapping" : text::base_name(path));
 }
 
 void add_room(Verdict& verdict, const DeathFacts& facts) noexcept {
   const session::SharedMemory& shared = facts.header.shared;
-  add_line(verdict, [&](Text& line) {
+  add_line(verdict, [&](text::Text& line) {
     line.add("shared mapping of ").add(path_of(shared)).add(": ").size(shared.needed_bytes);
     line.add(" were still to be found, ").size(shared.free_bytes).add(" of ");
     line.size(shared.total_bytes).add(" were free");
   });
   if (!facts.has(session::kDeathSharedFull)) return;
-  add_line(verdict, [&](Text& line) {
+  add_line(verdict, [&](text::Text& line) {
     line.add(directory_of(path_of(shared))).add(" was full after its end, too");
   });
 }
@@ -51,4 +51,4 @@ bool died_for_shared_memory(const session::View& view, const session::Death& dea
   return DeathFacts{view, death, outcome}.shared_memory_full();
 }
 
-}  // namespace oomrec::bundle
+}  // namespace oomrec::verdict

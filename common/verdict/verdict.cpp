@@ -6,11 +6,11 @@
 #include "common/text/text.h"
 #include "common/verdict/parts.h"
 
-namespace oomrec::bundle {
+namespace oomrec::verdict {
 namespace {
 
 void explain_trigger(Verdict& verdict, Trigger trigger, std::string_view reason) noexcept {
-  Text summary{verdict.summary};
+  text::Text summary{verdict.summary};
   if (trigger == Trigger::request) {
     verdict.code = VerdictCode::requested;
     summary.add("the program or its user asked for a bundle");
@@ -37,7 +37,7 @@ void explain_kill(Verdict& verdict, const session::View& view, const session::De
   verdict.limit_bytes = verdict.limit_used_bytes = 0;
   explain_death(verdict, view, death, outcome);
   if (refusal[0] != '\0')
-    add_line(verdict, [&](Text& line) { line.add("before that, ").add(refusal); });
+    add_line(verdict, [&](text::Text& line) { line.add("before that, ").add(refusal); });
 }
 
 bool has_ended(std::string_view outcome) noexcept {
@@ -72,7 +72,8 @@ void explain(Verdict& verdict, const session::View& view, Trigger trigger, std::
       !no_room && crash.signal.load(std::memory_order_acquire) != 0 &&
       (trigger == Trigger::crash || trigger == Trigger::killed ||
        (refused && crash.failure == index && follows_refusal(view.header())));
-  if (simulated) add_line(verdict, [](Text& line) { line.add("simulated by `oomrec simulate`"); });
+  if (simulated)
+    add_line(verdict, [](text::Text& line) { line.add("simulated by `oomrec simulate`"); });
   const unsigned marks = verdict.evidence_count;
   if (refused && !explained_by_crash) explain_refusal(verdict, view, failure);
   if ((trigger == Trigger::killed || simulated) && child.pid != 0) {
@@ -96,4 +97,4 @@ void explain(Verdict& verdict, const session::View& view, Trigger trigger, std::
   }
 }
 
-}  // namespace oomrec::bundle
+}  // namespace oomrec::verdict

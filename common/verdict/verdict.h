@@ -7,7 +7,7 @@
 
 #include "common/session/view.h"
 
-namespace oomrec::bundle {
+namespace oomrec::verdict {
 
 inline constexpr unsigned kMaxEvidence = 12;
 
@@ -63,4 +63,4 @@ constexpr bool is_death_by_memory(VerdictCode code) noexcept {
 // there is no phrase for it.
 std::string_view fatal_to_parent(VerdictCode) noexcept;
 
-}  // namespace oomrec::bundle
+}  // namespace oomrec::verdict

@@ -10,10 +10,10 @@
 
 namespace oomrec::recorder {
 
-using bundle::Text;
 using session::g_session;
 using session::TableId;
 using session::View;
+using text::Text;
 
 namespace {
 
@@ -94,7 +94,7 @@ struct Names {
   system::SpinLock lock;
   std::uint64_t start = 0;
   alignas(8) std::byte window[64 * 1024];
-  alignas(stack::ElfSymbols) char symbols[sizeof(stack::ElfSymbols)];
+  alignas(symbols::ElfSymbols) char symbols[sizeof(symbols::ElfSymbols)];
 };
 constinit Names g_names{};
 
@@ -102,10 +102,10 @@ constinit Names g_names{};
 bool name_of_function(InHook hook, std::uint64_t start, std::uint64_t pc, char* name,
                       std::size_t capacity) noexcept {
   if (g_names.start != start) {
-    new (g_names.symbols) stack::ElfSymbols{hook, start, g_names.window};
+    new (g_names.symbols) symbols::ElfSymbols{hook, start, g_names.window};
     g_names.start = start;
   }
-  auto& symbols = *std::launder(reinterpret_cast<stack::ElfSymbols*>(g_names.symbols));
+  auto& symbols = *std::launder(reinterpret_cast<symbols::ElfSymbols*>(g_names.symbols));
   std::uint64_t offset = 0;
   return symbols.valid() && symbols.name_at(hook, pc, name, capacity, offset);
 }
@@ -114,8 +114,8 @@ void add_python(Text& line, const View& view, std::uint64_t frame) noexcept {
   session::Code code{};
   view.read(TableId::codes, session::code_of(frame), code);
   const std::string_view file = view.string(code.file), name = view.string(code.name);
-  line.add(file.empty() ? "?" : bundle::base_name(file)).add(':');
-  line.number(bundle::line_of(view, code, session::instruction_of(frame)));
+  line.add(file.empty() ? "?" : text::base_name(file)).add(':');
+  line.number(text::line_of(view, code, session::instruction_of(frame)));
   line.add(' ').add(name.empty() ? "?" : name);
 }
 
@@ -127,9 +127,9 @@ void add_native(InHook hook, Text& line, const View& view, std::uint64_t frame) 
     return;
   }
   char name[192];
-  const std::string_view file = bundle::base_name(view.string(module.path));
+  const std::string_view file = text::base_name(view.string(module.path));
   const std::string_view function =
-      bundle::exported_name(hook, name_of_function, module, frame, name);
+      text::exported_name(hook, name_of_function, module, frame, name);
   if (function.empty()) {
     line.add(file).add('+').hexadecimal(session::offset_of(frame));
   } else {

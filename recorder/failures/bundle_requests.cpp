@@ -9,7 +9,7 @@ namespace oomrec::recorder {
 using session::g_session;
 
 WrittenBundle dump(InHook hook, std::string_view reason,
-                   const bundle::ExceptionTexts* texts) noexcept {
+                   const text::ExceptionTexts* texts) noexcept {
   if (phase() == Phase::waiting) begin_waiting_session(hook);
   if (phase() != Phase::active) return {};
   bundle::Cause cause;
@@ -35,7 +35,7 @@ std::size_t failure_bundle(InHook hook, std::span<char> path) noexcept {
 }
 
 std::size_t bundle_path(InHook hook, std::uint64_t number, std::span<char> path) noexcept {
-  return bundle::path_of(hook, number, path, bound_seconds()).size();
+  return helper::path_of(hook, number, path, bound_seconds()).size();
 }
 
 }  // namespace oomrec::recorder

@@ -15,7 +15,7 @@ namespace oomrec::recorder {
 
 // oomrec_dump(): a bundle now, with the program's texts if it has any.
 WrittenBundle dump(InHook, std::string_view reason,
-                   const bundle::ExceptionTexts* texts = nullptr) noexcept;
+                   const text::ExceptionTexts* texts = nullptr) noexcept;
 
 // The absolute path of the newest bundle, of this thread's latest failure's, of bundle `number`:
 // how many bytes of `path` it takes; 0: there is none.

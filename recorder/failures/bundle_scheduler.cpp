@@ -58,7 +58,7 @@ WrittenBundle write(InHook hook, bundle::Cause& cause, bool reported) noexcept {
     failure->bundle.store(static_cast<std::uint32_t>(written.number), std::memory_order_relaxed);
   }
   const bundle::Result result =
-      bundle::write_from_process(hook, cause, destination(), {g_state.options.quiet, reported},
+      helper::write_from_process(hook, cause, destination(), {g_state.options.quiet, reported},
                                  bound_seconds(), &written.has_texts);
   if (result == bundle::Result::written) {
     g_bundles.recovered.store(false, std::memory_order_relaxed);
@@ -159,7 +159,7 @@ bool complete_by_crash(InHook hook, const FailedRequest& failed,
   if (!begin_writing(request.deadline_ns)) return false;
   const bool completed =
       is_in_last_bundle(failed) && !is_stale(failed) &&
-      bundle::complete_last_by_crash(hook, g_state.options.quiet, bound_seconds());
+      helper::complete_last_by_crash(hook, g_state.options.quiet, bound_seconds());
   if (completed) g_bundles.open_outcome.store(false, std::memory_order_relaxed);
   end_writing();
   return completed;
@@ -169,7 +169,7 @@ void note_recovery(InHook hook, std::uint64_t now_ns) noexcept {
   if (!g_bundles.open_outcome.load(std::memory_order_relaxed) || !begin_writing(0)) return;
   const bool recovered = g_bundles.recovered.load(std::memory_order_relaxed) ||
                          now_ns > g_bundles.rate.ended_ns() + kRecoveredNs;
-  if (recovered && bundle::complete_last(hook, OutcomeKind::recovered, 0, 0))
+  if (recovered && helper::complete_last(hook, OutcomeKind::recovered, 0, 0))
     g_bundles.open_outcome.store(false, std::memory_order_relaxed);
   end_writing();
 }
@@ -184,7 +184,7 @@ void complete_outcome(InHook hook, OutcomeKind outcome, std::int32_t value) noex
     outcome = OutcomeKind::recovered;
     value = 0;
   }
-  bundle::complete_last(hook, outcome, value, bound_seconds());
+  helper::complete_last(hook, outcome, value, bound_seconds());
 }
 
 void reset_bundle_scheduler_after_fork(InHook) noexcept {

@@ -70,7 +70,7 @@ void record(InHook hook, int signal, const siginfo_t& info,
   ThreadState* const thread = current_thread(hook);
   if (thread != nullptr) fill_in_thread(hook, crash, *thread, registers_of(interrupted));
   crash.signal.store(static_cast<std::uint32_t>(signal), std::memory_order_release);
-  if (thread != nullptr && bundle::follows_refusal(g_session.header()))
+  if (thread != nullptr && verdict::follows_refusal(g_session.header()))
     report_crash(hook, thread->failed);
 }
 

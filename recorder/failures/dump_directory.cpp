@@ -63,12 +63,12 @@ void expand_dump_directory() noexcept {
   system::call(SYS_uname, &host);
   char program[1024];
   const long bytes = system::call(SYS_readlink, "/proc/self/exe", program, sizeof(program));
-  bundle::PathWords words;
+  text::PathWords words;
   words.pid = g_state.pid;
   words.host = host.nodename;
   words.program = {program, bytes < 0 ? 0 : static_cast<std::size_t>(bytes)};
   words.start_realtime_ns = g_session.header().start_realtime_ns;
-  if (!bundle::expand_path(g_directories.pattern, words, g_directories.expanded, kPathBytes)) {
+  if (!text::expand_path(g_directories.pattern, words, g_directories.expanded, kPathBytes)) {
     std::memcpy(g_directories.expanded, g_directories.pattern, kPathBytes);
   }
 }

@@ -34,7 +34,7 @@ FailedRequest* failure_since(ThreadState* thread, std::uint32_t since) noexcept 
 // an earlier one of its kind, and has its exception, this failure gets an entry of its own if a
 // bundle is due.
 WrittenBundle complete_reported(InHook hook, FailedRequest& failed,
-                                const bundle::ExceptionTexts& texts) noexcept {
+                                const text::ExceptionTexts& texts) noexcept {
   failed.settled = true;
   ensure_entry(hook, failed);
   WrittenBundle written;
@@ -49,12 +49,12 @@ WrittenBundle complete_reported(InHook hook, FailedRequest& failed,
   failed.raised = true;
   mark_with_texts(written.number);
   if (wait_for_writer(writing_deadline_ns()))  // that bundle may still be written
-    written.has_texts = bundle::complete_texts_of(hook, written.number, texts, bound_seconds());
+    written.has_texts = helper::complete_texts_of(hook, written.number, texts, bound_seconds());
   return written;
 }
 
 WrittenBundle write_or_complete(InHook hook, FailedRequest& failed,
-                                const bundle::ExceptionTexts& texts) noexcept {
+                                const text::ExceptionTexts& texts) noexcept {
   if (const WrittenBundle written = complete_reported(hook, failed, texts); written.number != 0)
     return written;
   bundle::Cause cause = cause_of(failed.entry, failed);
@@ -68,8 +68,8 @@ WrittenBundle write_or_complete(InHook hook, FailedRequest& failed,
 
 }  // namespace
 
-WrittenBundle report_exception(InHook hook, const bundle::ExceptionTexts& texts,
-                               std::uint32_t since, FailureOf of) noexcept {
+WrittenBundle report_exception(InHook hook, const text::ExceptionTexts& texts, std::uint32_t since,
+                               FailureOf of) noexcept {
   if (phase() == Phase::waiting) begin_waiting_session(hook);
   if (phase() != Phase::active) return {};
   if (since > failure_count(hook)) since = 0;  // a number of a parent's session

@@ -16,7 +16,7 @@ enum class FailureOf : std::uint8_t { this_thread, any_thread };
 // Completes the bundle of this thread's latest failure, if that is later than failure number
 // `since`; else, with any_thread, of the newest one of all. Where there is none it writes a bundle
 // with the trigger `exception`.
-WrittenBundle report_exception(InHook, const bundle::ExceptionTexts&, std::uint32_t since,
+WrittenBundle report_exception(InHook, const text::ExceptionTexts&, std::uint32_t since,
                                FailureOf) noexcept;
 
 void reset_exceptions_after_fork(InHook) noexcept;

@@ -36,7 +36,7 @@ void on_exit(InHook hook, int status) noexcept {
   if (phase() != Phase::active || !same_process()) return;
   report_last_failure(hook, status);
   if (g_state.options.dump_at_exit && was_large()) dump(hook, "at the end of the process");
-  bundle::finish(hook, static_cast<unsigned>(g_state.options.bundle_seconds));
+  helper::finish(hook, static_cast<unsigned>(g_state.options.bundle_seconds));
   complete_outcome_at_end(hook, status);
   session::Header& header = g_session.header();
   const std::uint64_t now = system::monotonic_ns();

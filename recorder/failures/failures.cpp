@@ -104,7 +104,7 @@ bool warn(InHook hook, Trigger trigger) noexcept {
   cause.trigger = trigger;
   const bool written = write_bundle(hook, cause, kWhenDue).number != 0;
   // Wait for the helper: the next allocation may be the last, and it would be killed with us.
-  bundle::finish(hook, static_cast<unsigned>(g_state.options.bundle_seconds));
+  helper::finish(hook, static_cast<unsigned>(g_state.options.bundle_seconds));
   return written;
 }
 
@@ -167,7 +167,7 @@ void report_crash(InHook hook, const FailedRequest& failed) noexcept {
   if (!complete_by_crash(hook, failed, request) &&
       (system::monotonic_ns() > request.deadline_ns || !write_crash(hook, failed, request)))
     return;
-  if (!bundle::finish(hook, static_cast<unsigned>(g_state.options.bundle_seconds))) return;
+  if (!helper::finish(hook, static_cast<unsigned>(g_state.options.bundle_seconds))) return;
   g_session.header().crash.flags |= session::kCrashTold;
   if (last_failure_reported()) g_session.remove_file(hook);
 }

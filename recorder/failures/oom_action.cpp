@@ -39,9 +39,9 @@ void act_on_failure(InHook hook) noexcept {
       g_done.exchange(true, std::memory_order_relaxed))
     return;
   const auto seconds = static_cast<unsigned>(options.bundle_seconds);
-  bundle::finish(hook, seconds);
+  helper::finish(hook, seconds);
   session::g_session.header().acted.store(1, std::memory_order_relaxed);
-  if (has_command) bundle::run_from_process(hook, options.on_oom_exec, seconds);
+  if (has_command) helper::run_from_process(hook, options.on_oom_exec, seconds);
   switch (options.on_oom.what) {
     case OnOom::go_on:
       return;

@@ -11,7 +11,7 @@
 
 namespace oomrec::recorder {
 
-using limit::InjectionRule;
+using options::InjectionRule;
 using session::g_session;
 
 namespace {
@@ -19,11 +19,11 @@ namespace {
 // Cache of which rules have their site on a stack: the node in the high half, a bit for each rule
 // in the low.
 constexpr std::size_t kCachedStacks = 4096;
-static_assert(limit::kMaxRules <= 32);
+static_assert(options::kMaxRules <= 32);
 
 struct Injection {
-  limit::InjectionRules rules;
-  limit::RuleCalls calls[limit::kMaxRules];
+  options::InjectionRules rules;
+  options::RuleCalls calls[options::kMaxRules];
   bool has_site = false;
   std::atomic<std::uint64_t> cache[kCachedStacks] = {};
 };
@@ -65,7 +65,7 @@ std::uint32_t sites_here(InHook hook) noexcept {
 
 void start_fault_injection(const char* text) noexcept {
   Injection& injection = g_injection;
-  if (!limit::parse_rules(text, injection.rules)) injection.rules.count = 0;
+  if (!options::parse_rules(text, injection.rules)) injection.rules.count = 0;
   for (unsigned i = 0; i < injection.rules.count; ++i) {
     const InjectionRule& rule = injection.rules.rules[i];
     injection.has_site = injection.has_site || rule.has_site();

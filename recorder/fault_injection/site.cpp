@@ -10,7 +10,7 @@
 namespace oomrec::recorder {
 namespace {
 
-using limit::InjectionRule;
+using options::InjectionRule;
 using session::FrameKind;
 using session::TableId;
 
@@ -18,12 +18,12 @@ using session::TableId;
                                std::uint64_t frame) noexcept {
   session::Code code{};
   if (!view.read(TableId::codes, session::code_of(frame), code) ||
-      !limit::is_file(view.string(code.file), rule.file)) {
+      !options::is_file(view.string(code.file), rule.file)) {
     return false;
   }
-  return stack::python_line(view.header().python.version_hex, code.first_line,
-                            view.string(code.line_table),
-                            session::instruction_of(frame)) == rule.line;
+  return session::python_line(view.header().python.version_hex, code.first_line,
+                              view.string(code.line_table),
+                              session::instruction_of(frame)) == rule.line;
 }
 
 // The module is on this thread's stack, so its memory can be read.
@@ -32,10 +32,10 @@ using session::TableId;
   session::Module module{};
   const std::uint32_t id = session::module_of(frame);
   if (id == 0 || !view.read(TableId::modules, id, module) ||
-      !limit::is_module(view.string(module.path), rule.module)) {
+      !options::is_module(view.string(module.path), rule.module)) {
     return false;
   }
-  stack::ElfSymbols symbols{hook, module.start};
+  symbols::ElfSymbols symbols{hook, module.start};
   std::uint64_t bytes = 0;
   const std::uint64_t start = symbols.address_of(hook, rule.function, &bytes);
   // A return address belongs to the call before it.

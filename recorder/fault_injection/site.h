@@ -8,6 +8,6 @@ namespace oomrec::recorder {
 
 // `node`: the calling thread's current stack, so its modules stay mapped. Cost: a walk over its
 // nodes, and for a native site a search in each module of that name.
-bool is_site_on_stack(InHook, const limit::InjectionRule&, std::uint32_t node) noexcept;
+bool is_site_on_stack(InHook, const options::InjectionRule&, std::uint32_t node) noexcept;
 
 }  // namespace oomrec::recorder

@@ -6,7 +6,7 @@
 
 #include "common/system/syscalls.h"
 
-namespace oomrec::bundle {
+namespace oomrec::helper {
 
 long clone_onto(void* stack_top, unsigned long flags, const void* pid, const void* word,
                 void (*run)(void*) noexcept, void* argument) noexcept {
@@ -36,4 +36,4 @@ long clone_onto(void* stack_top, unsigned long flags, const void* pid, const voi
   return result;
 }
 
-}  // namespace oomrec::bundle
+}  // namespace oomrec::helper

@@ -15,7 +15,7 @@
 #include "common/system/signal_action.h"
 #include "recorder/helper/clone.h"
 
-namespace oomrec::bundle {
+namespace oomrec::helper {
 namespace {
 
 constexpr std::string_view kKept[] = {"PATH=", "HOME=", "USER=", "LANG=", "TMPDIR="};
@@ -28,21 +28,21 @@ long address(const void* pointer) noexcept { return reinterpret_cast<long>(point
 void reset_handlers_after_fork() noexcept {
   const system::KernelAction by_default;
   for (int signal = 1; signal <= 64; ++signal)
-    sys::call(SYS_rt_sigaction, signal, address(&by_default), 0,
-              static_cast<long>(system::kSignalMaskBytes));
+    calls::call(SYS_rt_sigaction, signal, address(&by_default), 0,
+                static_cast<long>(system::kSignalMaskBytes));
   const std::uint64_t none = 0;
-  sys::call(SYS_rt_sigprocmask, SIG_SETMASK, address(&none), 0, 8);
+  calls::call(SYS_rt_sigprocmask, SIG_SETMASK, address(&none), 0, 8);
 }
 
 [[noreturn]] void become_shell(void* argument) noexcept {
   auto& space = *static_cast<CommandSpace*>(argument);
   reset_handlers_after_fork();
   // The helper has closed all but fd 2.
-  sys::call(SYS_openat, AT_FDCWD, address("/dev/null"), O_RDONLY);
-  sys::call(SYS_dup3, 2, 1, 0);
+  calls::call(SYS_openat, AT_FDCWD, address("/dev/null"), O_RDONLY);
+  calls::call(SYS_dup3, 2, 1, 0);
   const char* const words[] = {"sh", "-c", space.text, nullptr};
-  sys::call(SYS_execve, address("/bin/sh"), address(words), address(space.environment));
-  for (;;) sys::call(SYS_exit, 127);
+  calls::call(SYS_execve, address("/bin/sh"), address(words), address(space.environment));
+  for (;;) calls::call(SYS_exit, 127);
 }
 
 }  // namespace
@@ -71,14 +71,14 @@ void keep_environment(const char* const* environment, CommandSpace& space) noexc
 
 void run_command(CommandSpace& space, unsigned seconds) noexcept {
   constexpr std::uint64_t kSecond = 1'000'000'000;
-  const std::uint64_t deadline = sys::monotonic_ns() + seconds * kSecond;
+  const std::uint64_t deadline = calls::monotonic_ns() + seconds * kSecond;
   // We stand still until its exec.
   const long child = clone_onto(space.stack + sizeof space.stack, CLONE_VM | CLONE_VFORK | SIGCHLD,
                                 nullptr, nullptr, become_shell, &space);
   if (child < 0) return;
   const timespec pause{0, 5'000'000};
-  while (sys::call(SYS_wait4, child, 0, WNOHANG) == 0 && sys::monotonic_ns() < deadline)
-    sys::call(SYS_nanosleep, address(&pause));
+  while (calls::call(SYS_wait4, child, 0, WNOHANG) == 0 && calls::monotonic_ns() < deadline)
+    calls::call(SYS_nanosleep, address(&pause));
 }
 
-}  // namespace oomrec::bundle
+}  // namespace oomrec::helper

@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace oomrec::bundle {
+namespace oomrec::helper {
 
 // Room that is reserved before it is needed.
 struct CommandSpace {
@@ -23,4 +23,4 @@ void keep_environment(const char* const* environment, CommandSpace&) noexcept;
 // most `seconds`. In the helper only: it becomes a child of the calling process.
 void run_command(CommandSpace&, unsigned seconds) noexcept;
 
-}  // namespace oomrec::bundle
+}  // namespace oomrec::helper

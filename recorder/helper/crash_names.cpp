@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace oomrec::bundle {
+namespace oomrec::helper {
 namespace {
 
 using session::FrameKind;
@@ -16,7 +16,7 @@ constexpr unsigned kThrowFrames = 4;  // from __cxa_throw to who called operator
 struct Names {
   InHook hook;
   const session::View& view;
-  ExportedName names;
+  text::ExportedName names;
 
   // The frame's function has a name that begins with one of these.
   template <class... Prefix>
@@ -26,7 +26,7 @@ struct Names {
     if (session::kind_of(frame) != FrameKind::native ||
         !view.read(TableId::modules, session::module_of(frame), module))
       return false;
-    const std::string_view name = exported_name(hook, names, module, frame, buffer);
+    const std::string_view name = text::exported_name(hook, names, module, frame, buffer);
     return (name.starts_with(prefix) || ...);
   }
 };
@@ -74,10 +74,10 @@ std::uint32_t flags_of_end(const Names& names, const session::Crash& crash,
 }  // namespace
 
 std::uint32_t flags_by_name(InHook hook, const session::View& view, const session::Crash& crash,
-                            ExportedName exported) noexcept {
+                            text::ExportedName exported) noexcept {
   const Names names{hook, view, exported};
   const RefusedNew refused = refused_new(names, crash);
   return flags_of_end(names, crash, refused) | (refused.found ? session::kCrashNew : 0);
 }
 
-}  // namespace oomrec::bundle
+}  // namespace oomrec::helper

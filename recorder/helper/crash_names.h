@@ -5,11 +5,11 @@
 
 #include "common/text/frames.h"
 
-namespace oomrec::bundle {
+namespace oomrec::helper {
 
 // kCrashTerminate, kCrashNew and kCrashOtherThrow, as far as they hold. At most 20 look-ups of a
 // name.
 std::uint32_t flags_by_name(InHook, const session::View&, const session::Crash&,
-                            ExportedName) noexcept;
+                            text::ExportedName) noexcept;
 
-}  // namespace oomrec::bundle
+}  // namespace oomrec::helper

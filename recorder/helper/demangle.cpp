@@ -3,14 +3,14 @@
 
 #include "common/text/text.h"
 
-namespace oomrec::bundle {
+namespace oomrec::helper {
 namespace {
 
 constexpr bool is_digit(char c) noexcept { return c >= '0' && c <= '9'; }
 
 class Name {
  public:
-  Name(std::string_view symbol, Text& out) noexcept : rest_(symbol), out_(out) {}
+  Name(std::string_view symbol, text::Text& out) noexcept : rest_(symbol), out_(out) {}
 
   // Whether it was read whole, as far as its parameters.
   bool read() noexcept {
@@ -102,14 +102,14 @@ class Name {
 
   std::string_view rest_;
   std::string_view last_;  // part
-  Text& out_;
+  text::Text& out_;
 };
 
 }  // namespace
 
 std::string_view demangled(std::string_view symbol, std::span<char> buffer) noexcept {
   if (!symbol.starts_with("_Z")) return symbol;
-  Text out{buffer.data(), buffer.size()};
+  text::Text out{buffer.data(), buffer.size()};
   return Name{symbol.substr(2), out}.read() ? out.view() : symbol;
 }
 
@@ -120,4 +120,4 @@ bool is_standard_library(std::string_view symbol) noexcept {
   return false;
 }
 
-}  // namespace oomrec::bundle
+}  // namespace oomrec::helper

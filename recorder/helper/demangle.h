@@ -7,7 +7,7 @@
 #include <span>
 #include <string_view>
 
-namespace oomrec::bundle {
+namespace oomrec::helper {
 
 // The name in `buffer`, or `symbol` itself: no C++ symbol, or one with parts not read here
 // (lambdas, local functions, most operators, what a substitution stands for).
@@ -17,4 +17,4 @@ std::string_view demangled(std::string_view symbol, std::span<char> buffer) noex
 // them.
 bool is_standard_library(std::string_view symbol) noexcept;
 
-}  // namespace oomrec::bundle
+}  // namespace oomrec::helper

@@ -5,7 +5,7 @@
 #include "recorder/helper/text_space.h"
 #include "recorder/helper/writer_state.h"
 
-namespace oomrec::bundle {
+namespace oomrec::helper {
 namespace {
 
 constinit TextSpace* g_texts = nullptr;
@@ -19,8 +19,8 @@ TextSpace* text_space() noexcept {
 }
 
 void write_texts(Desk& desk) noexcept {
-  if (complete_texts(desk.hook, desk.texts_to, g_texts->texts(), desk.work))
-    set_result(desk, Result::written);
+  if (bundle::complete_texts(desk.hook, desk.texts_to, g_texts->texts(), desk.work))
+    set_result(desk, bundle::Result::written);
 }
 
 }  // namespace
@@ -29,20 +29,20 @@ void prepare_texts() noexcept {
   g_texts = static_cast<TextSpace*>(system::reserve_private(sizeof(TextSpace)));
 }
 
-const ExceptionTexts* keep_texts(const ExceptionTexts& texts, bool& whole) noexcept {
+const text::ExceptionTexts* keep_texts(const text::ExceptionTexts& texts, bool& whole) noexcept {
   TextSpace* const space = text_space();
   whole = space != nullptr && space->copy(texts);
   return space != nullptr ? &space->texts() : nullptr;
 }
 
-bool complete_texts_of(InHook hook, std::uint64_t number, const ExceptionTexts& texts,
+bool complete_texts_of(InHook hook, std::uint64_t number, const text::ExceptionTexts& texts,
                        unsigned seconds) noexcept {
-  const std::uint64_t deadline = sys::monotonic_ns() + seconds * kSecond;
+  const std::uint64_t deadline = calls::monotonic_ns() + seconds * kSecond;
   Desk* const desk = claim_desk(hook, deadline);
   if (desk == nullptr) return false;
   TextSpace* const space = text_space();
   const auto is_known = [&]() noexcept {
-    Text path{space->path};
+    text::Text path{space->path};
     return !place_of(*desk, number, path).empty();
   };
   if (space == nullptr || !is_known()) {
@@ -54,7 +54,7 @@ bool complete_texts_of(InHook hook, std::uint64_t number, const ExceptionTexts& 
   const std::uint32_t ticket = take_ticket(*desk);
   const long pid = run_errand(*desk, write_texts);
   if (pid > 0) helper::wait_for(pid, true, deadline);
-  return whole && result_of(*desk, ticket) == Result::written;
+  return whole && result_of(*desk, ticket) == bundle::Result::written;
 }
 
-}  // namespace oomrec::bundle
+}  // namespace oomrec::helper

@@ -20,7 +20,7 @@
 // Not there in a musl program.
 extern "C" [[gnu::weak]] const char* gnu_get_libc_version() noexcept;
 
-namespace oomrec::bundle {
+namespace oomrec::helper {
 
 constinit Desk* g_desk = nullptr;
 
@@ -34,10 +34,10 @@ bool name_from_memory(InHook hook, std::uint64_t start, std::uint64_t pc, char* 
                       std::size_t capacity) noexcept {
   Desk& desk = *g_desk;
   if (desk.symbols_start != start) {
-    new (desk.symbols) stack::ElfSymbols{hook, start, desk.window};
+    new (desk.symbols) symbols::ElfSymbols{hook, start, desk.window};
     desk.symbols_start = start;
   }
-  auto& symbols = *std::launder(reinterpret_cast<stack::ElfSymbols*>(desk.symbols));
+  auto& symbols = *std::launder(reinterpret_cast<symbols::ElfSymbols*>(desk.symbols));
   std::uint64_t offset = 0;
   return symbols.valid() && symbols.name_at(hook, pc, name, capacity, offset);
 }
@@ -45,11 +45,11 @@ bool name_from_memory(InHook hook, std::uint64_t start, std::uint64_t pc, char* 
 // --- The work, in the helper or in place --------------------------------------------------------
 
 void close_inherited() noexcept {
-  if (sys::call(SYS_close_range, 0, 1, 0) == 0 && sys::call(SYS_close_range, 3, ~0U, 0) == 0)
+  if (calls::call(SYS_close_range, 0, 1, 0) == 0 && calls::call(SYS_close_range, 3, ~0U, 0) == 0)
     return;
   constexpr int kMost = 65536;  // Linux < 5.9
   for (int fd = 0; fd < kMost; ++fd)
-    if (fd != 2) sys::close(fd);
+    if (fd != 2) calls::close(fd);
 }
 
 // Names and words in the lines are the program's own: none of them is obeyed by a terminal.
@@ -62,9 +62,9 @@ void say_lines(InHook hook, std::span<char> lines) noexcept {
 // The data is safe from the program's end: report, and let the failing thread go on.
 void on_data_written(InHook hook, void* argument) noexcept {
   Desk& desk = *static_cast<Desk*>(argument);
-  set_result(desk, Result::written);
+  set_result(desk, bundle::Result::written);
   if (!desk.report.quiet && !desk.reported) {
-    Text lines{desk.lines};
+    text::Text lines{desk.lines};
     if (!desk.report.told)
       report_failure(hook, lines, desk.view, desk.cause, desk.work.verdict, desk.work);
     if (desk.error != 0)
@@ -85,13 +85,13 @@ void remember_place(Desk& desk, bool in_fallback) noexcept {
   std::memcpy(place.name, desk.work.name, sizeof place.name);
 }
 
-Result write_to(Desk& desk, const char* directory, int& error) noexcept {
-  const Progress progress{on_data_written, &desk};
+bundle::Result write_to(Desk& desk, const char* directory, int& error) noexcept {
+  const bundle::Progress progress{on_data_written, &desk};
   desk.destination.directory = directory;
-  const Result result =
+  const bundle::Result result =
       write(desk.hook, desk.view, desk.cause, desk.destination, desk.work, error, progress);
   set_result(desk, result);
-  desk.last_written = result == Result::written;
+  desk.last_written = result == bundle::Result::written;
   if (desk.last_written) remember_place(desk, directory == desk.fallback);
   return result;
 }
@@ -99,15 +99,15 @@ Result write_to(Desk& desk, const char* directory, int& error) noexcept {
 void write_somewhere(Desk& desk) noexcept {
   int error = 0;
   desk.error = 0;
-  if (write_to(desk, desk.directories[desk.directory], error) == Result::written) return;
+  if (write_to(desk, desk.directories[desk.directory], error) == bundle::Result::written) return;
 
   desk.error = error;
   const bool late = desk.reported;  // the fsync or the rename failed
   const bool written =
-      desk.fallback[0] != '\0' && write_to(desk, desk.fallback, error) == Result::written;
+      desk.fallback[0] != '\0' && write_to(desk, desk.fallback, error) == bundle::Result::written;
   // A detour on the way to the data is in the report already.
   if (desk.report.quiet || (!late && (written || desk.report.told))) return;
-  Text lines{desk.lines};
+  text::Text lines{desk.lines};
   if (!desk.reported)
     report_failure(desk.hook, lines, desk.view, desk.cause, desk.work.verdict, desk.work);
   report_detour(lines, desk.directories[desk.directory], desk.error, written ? desk.work.path : "");
@@ -124,7 +124,7 @@ void name_crash(Desk& desk) noexcept {
 void write_bundle(Desk& desk) noexcept {
   name_crash(desk);
   const long bytes =
-      sys::call(SYS_getcwd, address(desk.working_directory), sizeof desk.working_directory);
+      calls::call(SYS_getcwd, address(desk.working_directory), sizeof desk.working_directory);
   if (bytes <= 0) desk.working_directory[0] = '\0';
   write_somewhere(desk);
 }
@@ -137,11 +137,12 @@ void complete_by_crash(Desk& desk) noexcept {
   name_crash(desk);
   char outcome[32];
   new (&desk.work.verdict)  // in its place: it is too large for a frame
-      Verdict(verdict_of(desk.view, desk.cause.trigger, desk.cause.failure, desk.cause.reason,
-                         outcome_text(desk.completion.outcome, desk.completion.value, outcome)));
+      verdict::Verdict(verdict::verdict_of(
+          desk.view, desk.cause.trigger, desk.cause.failure, desk.cause.reason,
+          bundle::outcome_text(desk.completion.outcome, desk.completion.value, outcome)));
   desk.completion.verdict = &desk.work.verdict;
   if (!desk.report.quiet) {
-    Text lines{desk.lines};
+    text::Text lines{desk.lines};
     lines.add("oomrec: ").add(desk.work.verdict.summary).add('\n');
     say_lines(desk.hook, {desk.lines, lines.view().size()});
   }
@@ -164,7 +165,7 @@ void run(void* argument) noexcept {
 // The desk, with the last bundle on it, to complete that: at most `seconds` after a helper that is
 // at work. nullptr: there is no such bundle, or that helper goes on.
 Desk* claim_last_bundle(InHook hook, unsigned seconds) noexcept {
-  Desk* const desk = claim_desk(hook, sys::monotonic_ns() + seconds * kSecond);
+  Desk* const desk = claim_desk(hook, calls::monotonic_ns() + seconds * kSecond);
   if (desk == nullptr || desk->last_written) return desk;
   helper::release();
   return nullptr;
@@ -187,12 +188,12 @@ void name_directory(Desk& desk, std::string_view path) noexcept {
     return;
   }
   desk.directory = (desk.directory + 1) % kDirectories;
-  Text{desk.directories[desk.directory]}.add(path);
+  text::Text{desk.directories[desk.directory]}.add(path);
   for (Written& place : desk.written)
     if (place.directory == desk.directory) place.number = 0;
 }
 
-void fill(Desk& desk, const Cause& cause, const Destination& destination,
+void fill(Desk& desk, const bundle::Cause& cause, const bundle::Destination& destination,
           const Report& report) noexcept {
   desk.view = session::g_session.view();
   desk.cause = cause;
@@ -201,17 +202,17 @@ void fill(Desk& desk, const Cause& cause, const Destination& destination,
   desk.cause.number = desk.view.header().bundles_written.load(std::memory_order_relaxed);
   desk.cause.exported_name = name_from_memory;
   if (gnu_get_libc_version != nullptr) desk.cause.glibc_version = gnu_get_libc_version();
-  Text reason{desk.reason};
+  text::Text reason{desk.reason};
   desk.cause.reason = reason.add(cause.reason).view();
-  Text label{desk.label};
+  text::Text label{desk.label};
   desk.cause.label = label.add(cause.label).view();
   desk.cause.texts = nullptr;
   desk.destination = destination;
   name_directory(desk, destination.directory);
   const std::string_view session_path{session::g_session.path()};
   const auto slash = session_path.rfind('/');
-  Text{desk.fallback}.add(slash == std::string_view::npos ? std::string_view{}
-                                                          : session_path.substr(0, slash));
+  text::Text{desk.fallback}.add(slash == std::string_view::npos ? std::string_view{}
+                                                                : session_path.substr(0, slash));
   desk.cause.session_directory = desk.fallback;
   desk.report = report;
   desk.symbols_start = 0;
@@ -237,7 +238,7 @@ long run_errand(Desk& desk, void (*errand)(Desk&) noexcept, bool may_be_in_place
   return helper::start(desk.stack, run, &desk, desk.in_place, may_be_in_place);
 }
 
-std::string_view place_of(const Desk& desk, std::uint64_t number, Text& path) noexcept {
+std::string_view place_of(const Desk& desk, std::uint64_t number, text::Text& path) noexcept {
   const Written& place = desk.written[number % kMostWritten];
   if (number == 0 || place.number != number) return {};
   path.add(place.in_fallback ? desk.fallback : desk.directories[place.directory]);
@@ -261,13 +262,13 @@ bool prepare(const char* const* environment) noexcept {
 }
 
 bool finish(InHook, unsigned seconds) noexcept {
-  return g_desk == nullptr || helper::finish(sys::monotonic_ns() + seconds * kSecond);
+  return g_desk == nullptr || helper::finish(calls::monotonic_ns() + seconds * kSecond);
 }
 
 bool complete_last(InHook hook, OutcomeKind kind, std::int32_t value, unsigned seconds) noexcept {
   Desk* const desk = claim_last_bundle(hook, 0);
   if (desk == nullptr) return false;
-  desk->completion = {kind, value, repeats_of(desk->view, desk->cause.failure)};
+  desk->completion = {kind, value, bundle::repeats_of(desk->view, desk->cause.failure)};
   run_errand(*desk, complete_bundle);
   finish(hook, seconds);
   return true;
@@ -282,7 +283,7 @@ bool complete_last_by_crash(InHook hook, bool quiet, unsigned seconds) noexcept 
   desk->report.quiet = quiet;
   desk->completion = {OutcomeKind::signal,
                       static_cast<std::int32_t>(crash.signal.load(std::memory_order_relaxed)),
-                      repeats_of(desk->view, desk->cause.failure)};
+                      bundle::repeats_of(desk->view, desk->cause.failure)};
   desk->completion.crash = &crash;
   desk->completion.crashed = &desk->view;
   desk->completion.exported_name = name_from_memory;
@@ -294,9 +295,9 @@ bool complete_last_by_crash(InHook hook, bool quiet, unsigned seconds) noexcept 
 std::string_view path_of(InHook hook, std::uint64_t number, std::span<char> buffer,
                          unsigned seconds) noexcept {
   if (buffer.empty()) return {};
-  const Desk* const desk = claim_desk(hook, sys::monotonic_ns() + seconds * kSecond);
+  const Desk* const desk = claim_desk(hook, calls::monotonic_ns() + seconds * kSecond);
   if (desk == nullptr) return {};
-  Text path{buffer.data(), buffer.size()};
+  text::Text path{buffer.data(), buffer.size()};
   const std::string_view found = place_of(*desk, number, path);
   helper::release();
   return found;
@@ -304,10 +305,11 @@ std::string_view path_of(InHook hook, std::uint64_t number, std::span<char> buff
 
 // Not where clone is refused: in place the command would be a child of the program.
 bool run_from_process(InHook hook, const char* command, unsigned seconds) noexcept {
-  Desk* const desk = claim_desk(hook, sys::monotonic_ns() + seconds * kSecond);
+  Desk* const desk = claim_desk(hook, calls::monotonic_ns() + seconds * kSecond);
   if (desk == nullptr) return false;
-  if (!expand_command(command, helper::process_id(), desk->last_written ? desk->work.path : "",
-                      desk->command.text, sizeof desk->command.text)) {
+  if (!text::expand_command(command, helper::process_id(),
+                            desk->last_written ? desk->work.path : "", desk->command.text,
+                            sizeof desk->command.text)) {
     helper::release();
     return false;
   }
@@ -317,11 +319,12 @@ bool run_from_process(InHook hook, const char* command, unsigned seconds) noexce
   return started;
 }
 
-Result write_from_process(InHook hook, const Cause& cause, const Destination& destination,
-                          const Report& report, unsigned seconds, bool* texts_written) noexcept {
-  if (g_desk == nullptr || system::is_sandboxed()) return Result::failed;
-  const std::uint64_t deadline = sys::monotonic_ns() + seconds * kSecond;
-  if (claim_desk(hook, deadline) == nullptr) return Result::timed_out;
+bundle::Result write_from_process(InHook hook, const bundle::Cause& cause,
+                                  const bundle::Destination& destination, const Report& report,
+                                  unsigned seconds, bool* texts_written) noexcept {
+  if (g_desk == nullptr || system::is_sandboxed()) return bundle::Result::failed;
+  const std::uint64_t deadline = calls::monotonic_ns() + seconds * kSecond;
+  if (claim_desk(hook, deadline) == nullptr) return bundle::Result::timed_out;
   Desk& desk = *g_desk;
   fill(desk, cause, destination, report);
   if (cause.texts != nullptr) {
@@ -337,7 +340,7 @@ Result write_from_process(InHook hook, const Cause& cause, const Destination& de
   }
   helper::give_up(pid);
   if (!report.quiet) say(hook, "oomrec: the bundle took too long to write and was given up\n");
-  return Result::timed_out;
+  return bundle::Result::timed_out;
 }
 
-}  // namespace oomrec::bundle
+}  // namespace oomrec::helper

@@ -7,7 +7,7 @@
 
 #include "common/bundle/bundle.h"
 
-namespace oomrec::bundle {
+namespace oomrec::helper {
 
 // The dying process' way to write(): a helper that shares our memory but is no thread of the
 // process (clone with CLONE_VM on a reserved stack, no exit signal, all signals blocked, inherited
@@ -18,8 +18,9 @@ struct Report {
   bool told = false;  // by an earlier try, which failed: all but where the bundle is now
 };
 // `texts_written` (may be null): whether all of Cause::texts could be used.
-Result write_from_process(InHook, const Cause&, const Destination&, const Report&, unsigned seconds,
-                          bool* texts_written = nullptr) noexcept;
+bundle::Result write_from_process(InHook, const bundle::Cause&, const bundle::Destination&,
+                                  const Report&, unsigned seconds,
+                                  bool* texts_written = nullptr) noexcept;
 
 // Waits at most `seconds` until no helper is at work; with 0 it only asks. For the process' own
 // end, so that its bundle is there when it is gone, and for a tick, so that an ended helper is
@@ -48,7 +49,7 @@ bool complete_last_by_crash(InHook, bool quiet, unsigned seconds) noexcept;
 // complete_texts() for the bundle that write_from_process() wrote as number `number` of this
 // process, by a helper that is waited for at most `seconds`. False also when some text is no JSON,
 // see TextSpace.
-bool complete_texts_of(InHook, std::uint64_t number, const ExceptionTexts&,
+bool complete_texts_of(InHook, std::uint64_t number, const text::ExceptionTexts&,
                        unsigned seconds) noexcept;
 
 // The absolute path of that bundle, once it is in its place, which is waited for at most `seconds`.
@@ -56,4 +57,4 @@ bool complete_texts_of(InHook, std::uint64_t number, const ExceptionTexts&,
 std::string_view path_of(InHook, std::uint64_t number, std::span<char> buffer,
                          unsigned seconds) noexcept;
 
-}  // namespace oomrec::bundle
+}  // namespace oomrec::helper

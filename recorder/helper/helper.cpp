@@ -17,7 +17,7 @@
 #include "common/system/syscalls.h"
 #include "recorder/helper/clone.h"
 
-namespace oomrec::bundle::helper {
+namespace oomrec::helper {
 namespace {
 
 constexpr std::uint64_t kSecond = 1'000'000'000;
@@ -163,4 +163,4 @@ void give_up(long pid) noexcept {
   if (g_helper.load(std::memory_order_acquire) == pid) system::call(SYS_kill, pid, SIGKILL);
 }
 
-}  // namespace oomrec::bundle::helper
+}  // namespace oomrec::helper

@@ -15,7 +15,7 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace oomrec::bundle::helper {
+namespace oomrec::helper {
 
 struct Stack {
   alignas(16) char bytes[64 * 1024];
@@ -62,4 +62,4 @@ bool finish(std::uint64_t deadline_ns) noexcept;
 // Kills the helper `pid`, unless it has gone already.
 void give_up(long pid) noexcept;
 
-}  // namespace oomrec::bundle::helper
+}  // namespace oomrec::helper

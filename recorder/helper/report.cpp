@@ -8,7 +8,7 @@
 #include "common/text/own_code.h"
 #include "recorder/helper/demangle.h"
 
-namespace oomrec::bundle {
+namespace oomrec::helper {
 namespace {
 
 using session::FrameKind;
@@ -32,11 +32,11 @@ BundleRequest telling_frames(const View& view, std::uint32_t node) noexcept {
     if (session::kind_of(frame) == FrameKind::python) {
       if (found.python == 0) found.python = frame;
       if (found.own_python == 0 && view.read(TableId::codes, session::code_of(frame), code) &&
-          is_programs_own(view.string(code.file)))
+          text::is_programs_own(view.string(code.file)))
         found.own_python = frame;
     } else if (session::kind_of(frame) == FrameKind::native && found.native == 0 &&
                view.read(TableId::modules, session::module_of(frame), module) &&
-               !is_plumbing(view.string(module.path))) {
+               !text::is_plumbing(view.string(module.path))) {
       found.native = frame;
     }
   });
@@ -48,8 +48,8 @@ bool same_line(const View& view, std::uint64_t a, std::uint64_t b) noexcept {
   session::Code code{};
   return a != 0 && b != 0 && session::code_of(a) == session::code_of(b) &&
          view.read(TableId::codes, session::code_of(a), code) &&
-         line_of(view, code, session::instruction_of(a)) ==
-             line_of(view, code, session::instruction_of(b));
+         text::line_of(view, code, session::instruction_of(a)) ==
+             text::line_of(view, code, session::instruction_of(b));
 }
 
 // What one Python line holds in one space, by the code of one module; without Python code, what one
@@ -66,10 +66,10 @@ struct LineFigures {
 // its own: `oomrec show` takes them for one, and so does the report, for the largest.
 constexpr std::size_t kCandidates = 32;
 struct LargestLine {
-  LargestHolder holders[kCandidates];
+  bundle::LargestHolder holders[kCandidates];
   LineFigures lines[kCandidates];
 };
-static_assert(sizeof(LargestLine) <= sizeof Workspace::sort);
+static_assert(sizeof(LargestLine) <= sizeof bundle::Workspace::sort);
 
 // Which holders are compared: those of the host, or of the devices, there as PyTorch divides it up
 // if it does; whatever the program asked a bundle for itself, both. What PyTorch holds lies inside
@@ -78,12 +78,12 @@ struct Compared {
   bool host, devices, torch;
   std::uint32_t on_device;  // what lies on this one; 0: on any
 
-  Compared(const View& view, const Cause& cause, const Verdict& verdict) noexcept {
-    const Subject about = subject_of(view, cause, verdict);
+  Compared(const View& view, const bundle::Cause& cause, const verdict::Verdict& verdict) noexcept {
+    const bundle::Subject about = bundle::subject_of(view, cause, verdict);
     session::Device device;
     const bool asked = cause.trigger == Trigger::request || cause.trigger == Trigger::exception;
     const bool divided =
-        read_device(view, about.device, device) && device.torch_reserved_bytes != 0;
+        text::read_device(view, about.device, device) && device.torch_reserved_bytes != 0;
     host = asked || is_on_host(about.space);
     torch = !host && divided;
     devices = asked || (!host && !divided);
@@ -97,9 +97,10 @@ struct Compared {
 
 // A holder may have blocks on several devices: what the candidates hold on this one. Cost: a pass
 // over the blocks of devices.
-void keep_on_device(const View& view, std::uint32_t device, std::span<LargestHolder> holders,
+void keep_on_device(const View& view, std::uint32_t device,
+                    std::span<bundle::LargestHolder> holders,
                     std::span<std::uint64_t> blocks) noexcept {
-  for (LargestHolder& candidate : holders) candidate.live_bytes = 0;
+  for (bundle::LargestHolder& candidate : holders) candidate.live_bytes = 0;
   session::DeviceBlock block{};
   const std::uint64_t count = view.count(session::TableId::device_blocks);
   for (std::uint64_t i = 1; i < count; ++i) {
@@ -118,7 +119,7 @@ void keep_on_device(const View& view, std::uint32_t device, std::span<LargestHol
 // Null: nothing is held. Cost: a pass over `holders`, and a walk of each candidate's stack.
 const LineFigures* largest_line(const View& view, LargestLine& memory,
                                 const Compared& wanted) noexcept {
-  const std::size_t found = find_largest(view, memory.holders, wanted);
+  const std::size_t found = bundle::find_largest(view, memory.holders, wanted);
   std::uint64_t blocks[kCandidates] = {};
   if (wanted.on_device != 0)
     keep_on_device(view, wanted.on_device, {memory.holders, found}, blocks);
@@ -158,7 +159,7 @@ const LineFigures* largest_line(const View& view, LargestLine& memory,
 // such a one, the innermost exported at all; empty where there is none. Each look-up may be a pass
 // over the module's symbols.
 std::string_view own_function(InHook hook, const View& view, const BundleRequest& found,
-                              const session::Module& module, ExportedName names,
+                              const session::Module& module, text::ExportedName names,
                               std::span<char> buffer) noexcept {
   constexpr unsigned kMostLookUps = 16;
   unsigned look_ups = 0;
@@ -168,24 +169,24 @@ std::string_view own_function(InHook hook, const View& view, const BundleRequest
     const bool in_module = session::kind_of(frame) == FrameKind::native &&
                            session::module_of(frame) == session::module_of(found.native);
     if (!in_module || !own.empty() || ++look_ups > kMostLookUps) return;
-    const std::string_view name = exported_name(hook, names, module, frame, buffer);
+    const std::string_view name = text::exported_name(hook, names, module, frame, buffer);
     if (name.empty()) return;
     if (!is_standard_library(name)) own = name;
     if (innermost == 0) innermost = frame;
   });
-  return own.empty() && innermost != 0 ? exported_name(hook, names, module, innermost, buffer)
+  return own.empty() && innermost != 0 ? text::exported_name(hook, names, module, innermost, buffer)
                                        : own;
 }
 
 // ", train.py:31 make_batch", or ", make_noise in libsound.so", or " from libsound.so".
-void add_place(InHook hook, Text& text, const View& view, const BundleRequest& found,
-               ExportedName names, std::span<char> buffer) noexcept {
+void add_place(InHook hook, text::Text& text, const View& view, const BundleRequest& found,
+               text::ExportedName names, std::span<char> buffer) noexcept {
   const std::uint64_t python = found.own_python != 0 ? found.own_python : found.python;
   session::Code code{};
   session::Module module{};
   if (python != 0 && view.read(TableId::codes, session::code_of(python), code)) {
-    text.add(", ").add(base_name(view.string(code.file))).add(':');
-    text.number(line_of(view, code, session::instruction_of(python)));
+    text.add(", ").add(text::base_name(view.string(code.file))).add(':');
+    text.number(text::line_of(view, code, session::instruction_of(python)));
     text.add(' ').add(view.string(code.name));
   } else if (found.native != 0 &&
              view.read(TableId::modules, session::module_of(found.native), module)) {
@@ -196,28 +197,28 @@ void add_place(InHook hook, Text& text, const View& view, const BundleRequest& f
     } else {
       text.add(", ").add(demangled(name, readable)).add(" in ");
     }
-    text.add(base_name(view.string(module.path)));
+    text.add(text::base_name(view.string(module.path)));
   }
 }
 
 // How the device was that refused, where the sentence does not say it.
-void add_device_line(Text& text, const View& view, const Cause& cause) noexcept {
+void add_device_line(text::Text& text, const View& view, const bundle::Cause& cause) noexcept {
   session::Failure failure{};
   session::Device device;
   if (cause.failure == 0 || !view.read(TableId::failures, cause.failure, failure) ||
-      !read_device(view, failure.device.device, device))
+      !text::read_device(view, failure.device.device, device))
     return;
   text.add("oomrec: ");
-  add_device(text, device);
+  text::add_device(text, device);
   text.add(": ");
-  add_state(text, failure.device);
+  text::add_state(text, failure.device);
   text.add('\n');
 }
 
 }  // namespace
 
-void report_failure(InHook hook, Text& text, const View& view, const Cause& cause,
-                    const Verdict& verdict, Workspace& work) noexcept {
+void report_failure(InHook hook, text::Text& text, const View& view, const bundle::Cause& cause,
+                    const verdict::Verdict& verdict, bundle::Workspace& work) noexcept {
   text.add("oomrec: ").add(verdict.summary).add('\n');
   if (verdict.code != VerdictCode::device_out_of_memory) add_device_line(text, view, cause);
 
@@ -237,7 +238,7 @@ void report_failure(InHook hook, Text& text, const View& view, const Cause& caus
 namespace {
 
 // As a shell reads it: in quotes where it has to be.
-void add_shell_word(Text& text, std::string_view word) noexcept {
+void add_shell_word(text::Text& text, std::string_view word) noexcept {
   const auto is_safe = [](char c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
            std::string_view{"_./@%+=:,-"}.find(c) != std::string_view::npos;
@@ -253,7 +254,7 @@ void add_shell_word(Text& text, std::string_view word) noexcept {
 
 }  // namespace
 
-void report_bundle(Text& text, std::string_view path, std::string_view directory) noexcept {
+void report_bundle(text::Text& text, std::string_view path, std::string_view directory) noexcept {
   if (!directory.empty() && path.starts_with(directory) && path.size() > directory.size() + 1 &&
       path[directory.size()] == '/')
     path.remove_prefix(directory.size() + 1);
@@ -263,9 +264,9 @@ void report_bundle(Text& text, std::string_view path, std::string_view directory
   text.add('\n');
 }
 
-void report_detour(Text& text, std::string_view wanted, int error,
+void report_detour(text::Text& text, std::string_view wanted, int error,
                    std::string_view instead) noexcept {
-  text.add("oomrec: ").add(wanted).add(": ").add(error_words(error)).add("; ");
+  text.add("oomrec: ").add(wanted).add(": ").add(text::error_words(error)).add("; ");
   if (instead.empty()) {
     text.add("no bundle could be written\n");
   } else {
@@ -273,4 +274,4 @@ void report_detour(Text& text, std::string_view wanted, int error,
   }
 }
 
-}  // namespace oomrec::bundle
+}  // namespace oomrec::helper

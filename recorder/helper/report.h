@@ -11,17 +11,18 @@
 #include "common/text/text.h"
 #include "recorder/helper/from_process.h"
 
-namespace oomrec::bundle {
+namespace oomrec::helper {
 
 // The first lines: what happened and who holds most.
-void report_failure(InHook, Text&, const session::View&, const Cause&, const Verdict&,
-                    Workspace&) noexcept;
+void report_failure(InHook, text::Text&, const session::View&, const bundle::Cause&,
+                    const verdict::Verdict&, bundle::Workspace&) noexcept;
 
 // The line about the bundle at `path`; `directory` is the program's working directory, "" if
 // unknown.
-void report_bundle(Text&, std::string_view path, std::string_view directory) noexcept;
+void report_bundle(text::Text&, std::string_view path, std::string_view directory) noexcept;
 
 // The line when `wanted` could not take the bundle: it went to `instead`, or nowhere when empty.
-void report_detour(Text&, std::string_view wanted, int error, std::string_view instead) noexcept;
+void report_detour(text::Text&, std::string_view wanted, int error,
+                   std::string_view instead) noexcept;
 
-}  // namespace oomrec::bundle
+}  // namespace oomrec::helper

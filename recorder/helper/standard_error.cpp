@@ -10,7 +10,7 @@
 #include "common/calls/calls.h"
 #include "common/text/text.h"
 
-namespace oomrec::bundle {
+namespace oomrec::helper {
 namespace {
 
 constexpr int kStandardError = 2;
@@ -24,38 +24,38 @@ struct Identity {
 constinit Identity g_at_start;
 
 bool stat_standard_error(struct stat& status) noexcept {
-  return sys::call(SYS_fstat, kStandardError, reinterpret_cast<long>(&status)) == 0;
+  return calls::call(SYS_fstat, kStandardError, reinterpret_cast<long>(&status)) == 0;
 }
 
 bool takes_at_once() noexcept {
   pollfd entry{kStandardError, POLLOUT, 0};
   const timespec no_time{};
-  const long ready = sys::call(SYS_ppoll, reinterpret_cast<long>(&entry), 1,
-                               reinterpret_cast<long>(&no_time), 0, 8);
+  const long ready = calls::call(SYS_ppoll, reinterpret_cast<long>(&entry), 1,
+                                 reinterpret_cast<long>(&no_time), 0, 8);
   return ready == 1 && (entry.revents & POLLOUT) != 0;
 }
 
 // A terminal that was stopped or a pipe that another writer fills would make us wait although poll
 // had said yes. A description of our own does not; O_NONBLOCK on the program's would be seen by it.
 int open_again() noexcept {
-  return sys::open_at(AT_FDCWD, "/proc/self/fd/2", O_WRONLY | O_NONBLOCK | O_NOCTTY);
+  return calls::open_at(AT_FDCWD, "/proc/self/fd/2", O_WRONLY | O_NONBLOCK | O_NOCTTY);
 }
 
 long write_once(const struct stat& status, std::string_view text) noexcept {
   const long data = reinterpret_cast<long>(text.data());
   const long bytes = static_cast<long>(text.size());
   if (S_ISSOCK(status.st_mode))
-    return sys::call(SYS_sendto, kStandardError, data, bytes, MSG_DONTWAIT | MSG_NOSIGNAL);
+    return calls::call(SYS_sendto, kStandardError, data, bytes, MSG_DONTWAIT | MSG_NOSIGNAL);
   if (S_ISCHR(status.st_mode) || S_ISFIFO(status.st_mode)) {
     const int own = open_again();
     if (own == -ENXIO) return own;  // a pipe that nobody reads
     if (own >= 0) {
-      const long written = sys::call(SYS_write, own, data, bytes);
-      sys::close(own);
+      const long written = calls::call(SYS_write, own, data, bytes);
+      calls::close(own);
       return written;
     }
   }
-  return sys::call(SYS_write, kStandardError, data, bytes);
+  return calls::call(SYS_write, kStandardError, data, bytes);
 }
 
 }  // namespace
@@ -78,15 +78,15 @@ bool say(InHook, std::string_view text) noexcept {
   std::uint64_t before = 0;
   std::uint64_t pending = 0;
   const long mask = reinterpret_cast<long>(&kPipeSignal);
-  sys::call(SYS_rt_sigprocmask, SIG_BLOCK, mask, reinterpret_cast<long>(&before), 8);
-  sys::call(SYS_rt_sigpending, reinterpret_cast<long>(&pending), 8);
+  calls::call(SYS_rt_sigprocmask, SIG_BLOCK, mask, reinterpret_cast<long>(&before), 8);
+  calls::call(SYS_rt_sigpending, reinterpret_cast<long>(&pending), 8);
   const long written = write_once(status, text.substr(0, 4096));
   if (written == -EPIPE && (pending & kPipeSignal) == 0) {
     const timespec no_time{};
-    sys::call(SYS_rt_sigtimedwait, mask, 0, reinterpret_cast<long>(&no_time), 8);
+    calls::call(SYS_rt_sigtimedwait, mask, 0, reinterpret_cast<long>(&no_time), 8);
   }
-  sys::call(SYS_rt_sigprocmask, SIG_SETMASK, reinterpret_cast<long>(&before), 0, 8);
+  calls::call(SYS_rt_sigprocmask, SIG_SETMASK, reinterpret_cast<long>(&before), 0, 8);
   return written == static_cast<long>(text.size());
 }
 
-}  // namespace oomrec::bundle
+}  // namespace oomrec::helper

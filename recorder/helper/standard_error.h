@@ -6,7 +6,7 @@
 
 #include "common/system/hook_scope.h"
 
-namespace oomrec::bundle {
+namespace oomrec::helper {
 
 // Which file descriptor 2 is (device and inode). Called once, at the start.
 void remember_standard_error() noexcept;
@@ -15,4 +15,4 @@ void remember_standard_error() noexcept;
 // At most 4 KiB, so that a pipe takes it whole. False: not written.
 bool say(InHook, std::string_view text) noexcept;
 
-}  // namespace oomrec::bundle
+}  // namespace oomrec::helper

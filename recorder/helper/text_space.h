@@ -8,13 +8,13 @@
 #include "common/text/exception_texts.h"
 #include "common/text/json_check.h"
 
-namespace oomrec::bundle {
+namespace oomrec::helper {
 
 class TextSpace {
  public:
   // Copies what there is room for. False: metadata or objects are no JSON (an object, any value),
   // or too long; they are left out.
-  bool copy(const ExceptionTexts& given) noexcept {
+  bool copy(const text::ExceptionTexts& given) noexcept {
     texts_.type = cut(type_, given.type);
     texts_.module = cut(module_, given.module);
     texts_.context = cut(context_, given.context);
@@ -25,7 +25,7 @@ class TextSpace {
     const bool has_objects = json(objects_, given.objects, texts_.objects, false);
     return has_metadata && has_objects;
   }
-  const ExceptionTexts& texts() const noexcept { return texts_; }
+  const text::ExceptionTexts& texts() const noexcept { return texts_; }
 
   char path[4096 + 128];  // of the bundle that gets them
 
@@ -46,20 +46,20 @@ class TextSpace {
     if (text.data() == nullptr) return true;
     if (text.size() > N) return false;
     std::memcpy(to, text.data(), text.size());
-    const JsonKind kind = check_json({to, text.size()});
-    if (kind == JsonKind::none || (object && kind != JsonKind::object)) return false;
+    const text::JsonKind kind = text::check_json({to, text.size()});
+    if (kind == text::JsonKind::none || (object && kind != text::JsonKind::object)) return false;
     out = {to, text.size()};
     return true;
   }
 
-  ExceptionTexts texts_;
-  char type_[kMostNameBytes];
-  char module_[kMostNameBytes];
-  char context_[kMostNameBytes];
-  char message_[kMostTextBytes];
-  char traceback_[kMostTextBytes];
-  char metadata_[kMostTextBytes];
-  char objects_[kMostObjectsBytes];
+  text::ExceptionTexts texts_;
+  char type_[text::kMostNameBytes];
+  char module_[text::kMostNameBytes];
+  char context_[text::kMostNameBytes];
+  char message_[text::kMostTextBytes];
+  char traceback_[text::kMostTextBytes];
+  char metadata_[text::kMostTextBytes];
+  char objects_[text::kMostObjectsBytes];
 };
 
-}  // namespace oomrec::bundle
+}  // namespace oomrec::helper

@@ -15,7 +15,7 @@
 #include "recorder/helper/helper.h"
 #include "recorder/symbols/elf_symbols.h"
 
-namespace oomrec::bundle {
+namespace oomrec::helper {
 
 inline constexpr std::uint64_t kSecond = 1'000'000'000;
 inline constexpr std::size_t kMostWritten = 32;  // a process writes fewer
@@ -32,16 +32,16 @@ struct Written {
 
 struct Desk {
   helper::Stack stack;
-  Workspace work;
+  bundle::Workspace work;
   alignas(8) std::byte window[64 * 1024];
-  alignas(stack::ElfSymbols) char symbols[sizeof(stack::ElfSymbols)];
+  alignas(symbols::ElfSymbols) char symbols[sizeof(symbols::ElfSymbols)];
   std::uint64_t symbols_start;
   InHook hook;
 
   // A bundle to be written.
   session::View view;
-  Cause cause;
-  Destination destination;
+  bundle::Cause cause;
+  bundle::Destination destination;
   Report report;
   char directories[kDirectories][4096];
   std::uint32_t directory;  // of these, the bundle's
@@ -59,7 +59,7 @@ struct Desk {
   Written written[kMostWritten];
 
   // Other work: a bundle's completion, the texts of an exception, the user's command.
-  Completion completion;
+  bundle::Completion completion;
   const char* texts_to;  // path of the bundle that gets them
   CommandSpace command;
   unsigned command_seconds;
@@ -70,20 +70,20 @@ struct Desk {
   // Which work this is. A thread that wakes late finds the desk with the next thread's: what became
   // of its own is in the place of its ticket.
   std::uint32_t ticket;
-  std::atomic<Result> results[kResults];
+  std::atomic<bundle::Result> results[kResults];
 };
 
 extern constinit Desk* g_desk;
 
-inline void set_result(Desk& desk, Result result) noexcept {
+inline void set_result(Desk& desk, bundle::Result result) noexcept {
   desk.results[desk.ticket % kResults].store(result, std::memory_order_release);
 }
-inline Result result_of(const Desk& desk, std::uint32_t ticket) noexcept {
+inline bundle::Result result_of(const Desk& desk, std::uint32_t ticket) noexcept {
   return desk.results[ticket % kResults].load(std::memory_order_acquire);
 }
 inline std::uint32_t take_ticket(Desk& desk) noexcept {
   ++desk.ticket;
-  set_result(desk, Result::failed);
+  set_result(desk, bundle::Result::failed);
   return desk.ticket;
 }
 
@@ -94,11 +94,11 @@ Desk* claim_desk(InHook hook, std::uint64_t deadline_ns) noexcept;
 long run_errand(Desk&, void (*errand)(Desk&) noexcept, bool may_be_in_place = true) noexcept;
 
 // The path of bundle `number`. Empty: there is none.
-std::string_view place_of(const Desk&, std::uint64_t number, Text& path) noexcept;
+std::string_view place_of(const Desk&, std::uint64_t number, text::Text& path) noexcept;
 
 // exception.cpp. Address space for the texts of an exception; of a cause, where the helper finds
 // them (nullptr: nowhere), and whether it finds all of them.
 void prepare_texts() noexcept;
-const ExceptionTexts* keep_texts(const ExceptionTexts&, bool& whole) noexcept;
+const text::ExceptionTexts* keep_texts(const text::ExceptionTexts&, bool& whole) noexcept;
 
-}  // namespace oomrec::bundle
+}  // namespace oomrec::helper

@@ -10,7 +10,7 @@
 #include <atomic>
 #include <cstdint>
 
-namespace oomrec::limit {
+namespace oomrec::live {
 
 class SoftLimit {
  public:
@@ -51,4 +51,4 @@ class SoftLimit {
   std::atomic<bool> refused_{false};
 };
 
-}  // namespace oomrec::limit
+}  // namespace oomrec::live

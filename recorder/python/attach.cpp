@@ -81,7 +81,7 @@ const char* set_up(Interpreter& python, const Symbols& symbols) noexcept {
 }
 
 // The eval loop's code by its exported name; nothing when the name is not exported.
-void find_eval_loop(InHook hook, ElfSymbols& module, Interpreter& python) noexcept {
+void find_eval_loop(InHook hook, symbols::ElfSymbols& module, Interpreter& python) noexcept {
   std::uint64_t bytes = 0;
   const std::uint64_t start =
       module.address_of(hook, kSymbolNames[k_PyEval_EvalFrameDefault], &bytes);
@@ -98,7 +98,7 @@ void attach(InHook hook, const Symbols& symbols, std::uint64_t module_start) noe
   if (!python.ready.load(std::memory_order_relaxed)) {
     python.problem = set_up(python, symbols);
     if (python.problem == nullptr && python.at.chain == FrameChain::frame_objects) {
-      ElfSymbols module(hook, module_start);
+      symbols::ElfSymbols module(hook, module_start);
       find_eval_loop(hook, module, python);
     }
     python.ready.store(python.problem == nullptr, std::memory_order_release);
@@ -129,7 +129,7 @@ void python_start() noexcept {
 
 void python_module_seen(InHook hook, std::uint64_t start) noexcept {
   if (g_interpreter.ready.load(std::memory_order_relaxed)) return;
-  ElfSymbols module(hook, start);
+  symbols::ElfSymbols module(hook, start);
   if (module.address_of(hook, kSymbolNames[kPy_GetVersion]) == 0) return;
   Symbols symbols;
   for (unsigned i = 0; i < kSymbolCount; ++i) {
@@ -142,9 +142,9 @@ void python_forget_modules(InHook hook) noexcept {
   Interpreter& python = g_interpreter;
   if (!python.ready.load(std::memory_order_acquire)) return;
   std::uint64_t type = 0;
-  const bool there =
-      read_own_memory(hook, python.code_type + python.at.object_type, &type, sizeof type) &&
-      type == python.type_type;
+  const bool there = symbols::read_own_memory(hook, python.code_type + python.at.object_type, &type,
+                                              sizeof type) &&
+                     type == python.type_type;
   if (!there && !system::is_sandboxed()) python.ready.store(false, std::memory_order_relaxed);
 }
 

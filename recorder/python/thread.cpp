@@ -13,18 +13,19 @@ bool innermost_call_is_linked(InHook hook, std::uint64_t state, std::uint64_t cf
   const PythonOffsets& at = g_interpreter.at;
   std::uint64_t outer = 0;
   std::uint64_t outer_frame = 0;
-  if (!read_own_memory(hook, cframe + at.cframe_previous, &outer, sizeof outer) ||
-      !read_own_memory(hook, outer + at.cframe_current, &outer_frame, sizeof outer_frame)) {
+  if (!symbols::read_own_memory(hook, cframe + at.cframe_previous, &outer, sizeof outer) ||
+      !symbols::read_own_memory(hook, outer + at.cframe_current, &outer_frame,
+                                sizeof outer_frame)) {
     return false;
   }
   auto frame = load<std::uint64_t>(cframe + at.cframe_current);
   for (std::uint32_t left = session::kMaxFrames; left != 0; --left) {
     std::byte copy[96];
     std::uint64_t type = 0;
-    if (frame % 8 != 0 || !read_own_memory(hook, frame, copy, sizeof copy)) return false;
+    if (frame % 8 != 0 || !symbols::read_own_memory(hook, frame, copy, sizeof copy)) return false;
     const auto in_copy = reinterpret_cast<std::uint64_t>(copy);
     const auto code = load<std::uint64_t>(in_copy + at.frame_code);
-    if (!read_own_memory(hook, code + at.object_type, &type, sizeof type) ||
+    if (!symbols::read_own_memory(hook, code + at.object_type, &type, sizeof type) ||
         type != g_interpreter.code_type) {
       return false;
     }

@@ -41,7 +41,8 @@ std::uint32_t instruction_of(std::uint64_t frame, std::uint64_t code, std::uint6
       offset = static_cast<std::int64_t>(cell - bytecode_of(frame, code));
       break;
   }
-  return offset < 0 || offset > INT32_MAX ? kNoInstruction : static_cast<std::uint32_t>(offset);
+  return offset < 0 || offset > INT32_MAX ? session::kNoInstruction
+                                          : static_cast<std::uint32_t>(offset);
 }
 
 std::uint16_t& place_of(PythonMemo& memo, std::uint64_t address) noexcept {

@@ -49,7 +49,7 @@ std::uint32_t capture_interrupted(InHook hook, ThreadStacks& thread, const Regis
   Registers from = at;
   std::uint32_t count = 0;
   bool truncated = false;
-  if (!is_code(hook, at.pc) && read_own_memory(hook, at.sp, &from.pc, sizeof from.pc) &&
+  if (!is_code(hook, at.pc) && symbols::read_own_memory(hook, at.sp, &from.pc, sizeof from.pc) &&
       is_code(hook, from.pc - 1)) {
     frames[count++] = {.pc = at.pc, .sp = at.sp, .exact = true};
     from = {from.pc, at.sp + sizeof from.pc, at.bp, false};

@@ -42,8 +42,9 @@ class Readable {
       *value = load_cell(address);
       return 0;
     }
-    return read_own_memory(OutsideHooks::in_hook(), address, value, sizeof *value) ? 0
-                                                                                   : -UNW_EINVAL;
+    return symbols::read_own_memory(OutsideHooks::in_hook(), address, value, sizeof *value)
+               ? 0
+               : -UNW_EINVAL;
   }
 
  private:

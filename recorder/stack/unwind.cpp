@@ -23,7 +23,7 @@ bool Walk::read(InHook hook, std::uint64_t address, std::uint64_t& value) const 
   if (address < bounds_.low || address >= bounds_.high || bounds_.high - address < sizeof value) {
     return false;
   }
-  if (may_be_unmapped_) return read_own_memory(hook, address, &value, sizeof value);
+  if (may_be_unmapped_) return symbols::read_own_memory(hook, address, &value, sizeof value);
   value = load_cell(address);
   return true;
 }

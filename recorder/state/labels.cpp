@@ -57,7 +57,7 @@ std::string_view cut(std::string_view text) noexcept {
   if (text.size() <= kLabelTextBytes) return text;
   std::size_t bytes = 0;
   for (std::size_t next = 0; next <= kLabelTextBytes; bytes = next) {
-    next += bundle::utf8_bytes(text.substr(next)) != 0 ? bundle::utf8_bytes(text.substr(next)) : 1;
+    next += text::utf8_bytes(text.substr(next)) != 0 ? text::utf8_bytes(text.substr(next)) : 1;
     if (next > kLabelTextBytes) break;
   }
   return text.substr(0, bytes);
@@ -178,7 +178,7 @@ void adopt_common_label(InHook hook, ThreadState& thread) noexcept {
 }
 
 std::string_view label_of(std::uint32_t node) noexcept {
-  return bundle::label_of(g_session.view(), node);
+  return text::label_of(g_session.view(), node);
 }
 
 void save_labels(InHook) noexcept {

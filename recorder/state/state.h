@@ -61,7 +61,7 @@ struct State {
     return blocks.may_hold(address) || inherited_holder != 0 || small_blocks.used();
   }
 
-  limit::SoftLimit limit;
+  live::SoftLimit limit;
   std::atomic<bool> has_limit_or_rules{false};  // a soft limit, or rules of --fail
   bool heap_rules = false;  // of --fail: no event of the heap may take the fast path
 

@@ -8,7 +8,7 @@
 
 #include "common/system/syscalls.h"
 
-namespace oomrec::stack {
+namespace oomrec::symbols {
 namespace {
 
 constexpr std::uint32_t kMaxSymbols = 4u << 20;  // a forged or torn table ends here
@@ -231,4 +231,4 @@ bool ElfSymbols::name_at(InHook, std::uint64_t pc, char* name, std::size_t capac
   return length != 0;
 }
 
-}  // namespace oomrec::stack
+}  // namespace oomrec::symbols

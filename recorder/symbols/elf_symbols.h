@@ -14,7 +14,7 @@
 
 #include "common/system/hook_scope.h"
 
-namespace oomrec::stack {
+namespace oomrec::symbols {
 
 class ElfSymbols {
  public:
@@ -67,4 +67,4 @@ class ElfSymbols {
 // Copies `bytes` bytes at `address` of our own process; false instead of a fault. One system call.
 bool read_own_memory(InHook, std::uint64_t address, void* out, std::size_t bytes) noexcept;
 
-}  // namespace oomrec::stack
+}  // namespace oomrec::symbols

@@ -66,7 +66,7 @@ void run_tick(InHook hook, ThreadState& thread, std::uint64_t now) noexcept {
   g_session.header().last_tick_ns.store(now, std::memory_order_relaxed);
   fold_unlaned(hook, thread);
   g_session.keep_alive(hook);
-  bundle::finish(hook, 0);  // does not wait: reaps a helper that has exited
+  helper::finish(hook, 0);  // does not wait: reaps a helper that has exited
   note_recovery(hook, now);
   stack::check_a_module(hook);
   check_limits(hook, now);

@@ -33,12 +33,12 @@ bool is_beyond_stack(InHook, std::uint64_t, std::uint64_t) noexcept { return fal
 namespace oomrec::bundle {
 bool prepare(const char* const*) noexcept { return true; }
 bool run_from_process(InHook, const char*, unsigned) noexcept { return true; }
-Result write_from_process(InHook, const Cause&, const Destination&, const Report&, unsigned,
+Result write_from_process(InHook, const Cause&, const Destination&, const helper::Report&, unsigned,
                           bool*) noexcept {
   return Result::failed;
 }
 bool complete_last_by_crash(InHook, bool, unsigned) noexcept { return false; }
-bool complete_texts_of(InHook, std::uint64_t, const ExceptionTexts&, unsigned) noexcept {
+bool complete_texts_of(InHook, std::uint64_t, const text::ExceptionTexts&, unsigned) noexcept {
   return false;
 }
 std::string_view path_of(InHook, std::uint64_t, std::span<char>, unsigned) noexcept { return {}; }

@@ -7,9 +7,9 @@
 #include <string>
 #include <vector>
 
-#include "tools/text.h"
+#include "tools/base/text.h"
 
-namespace oomrec::tools {
+namespace oomrec::tools::deaths {
 namespace {
 
 namespace fs = std::filesystem;
@@ -42,4 +42,4 @@ std::uint64_t cgroup_limit_of(pid_t pid) {
   return tightest;
 }
 
-}  // namespace oomrec::tools
+}  // namespace oomrec::tools::deaths

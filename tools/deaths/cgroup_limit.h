@@ -5,10 +5,10 @@
 
 #include <cstdint>
 
-namespace oomrec::tools {
+namespace oomrec::tools::deaths {
 
 // The tightest limit on the way from its cgroup up to the root, version 2 or 1; 0: none, or it
 // cannot be seen. `pid` 0: this process.
 std::uint64_t cgroup_limit_of(pid_t pid);
 
-}  // namespace oomrec::tools
+}  // namespace oomrec::tools::deaths

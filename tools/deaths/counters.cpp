@@ -6,9 +6,9 @@
 
 #include "common/system/files.h"
 #include "common/system/text.h"
-#include "tools/text.h"
+#include "tools/base/text.h"
 
-namespace oomrec::tools {
+namespace oomrec::tools::deaths {
 namespace {
 
 namespace fs = std::filesystem;
@@ -103,4 +103,4 @@ Pressure pressure_of(const fs::path& cgroup) {
   return {hundredths(system::field(*text, "some ")), hundredths(system::field(*text, "full "))};
 }
 
-}  // namespace oomrec::tools
+}  // namespace oomrec::tools::deaths

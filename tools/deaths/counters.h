@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-namespace oomrec::tools {
+namespace oomrec::tools::deaths {
 
 struct MemoryCgroup {
   std::filesystem::path directory;  // empty: not known
@@ -42,4 +42,4 @@ struct Pressure {
 // Of the cgroup where it has its own (v2), else of the machine.
 Pressure pressure_of(const std::filesystem::path& cgroup);
 
-}  // namespace oomrec::tools
+}  // namespace oomrec::tools::deaths

@@ -7,7 +7,7 @@
 #include "common/bundle/bundle.h"
 #include "tools/deaths/evidence.h"
 
-namespace oomrec::tools {
+namespace oomrec::tools::deaths {
 namespace {
 
 Ending exited(int status) {
@@ -43,8 +43,8 @@ Ending ending_of(const session::View& view, const Watched& watched) {
   ending.killed = true;
   ending.death = death_of(view, watched);
   ending.verdict =
-      bundle::verdict_of(view, Trigger::killed, 0, {}, ending.word(), &ending.death).code;
-  if (bundle::is_kernel_kill(ending.verdict)) {
+      verdict::verdict_of(view, Trigger::killed, 0, {}, ending.word(), &ending.death).code;
+  if (verdict::is_kernel_kill(ending.verdict)) {
     ending.outcome = OutcomeKind::oom_killed;
     ending.value = 0;
   }
@@ -62,4 +62,4 @@ bool follows(const session::View& view, const Ending& ending, std::uint64_t mono
   return last_sign < monotonic_ns + kFollowsWithinNs;
 }
 
-}  // namespace oomrec::tools
+}  // namespace oomrec::tools::deaths

@@ -8,7 +8,7 @@
 #include "common/session/view.h"
 #include "tools/deaths/watch.h"
 
-namespace oomrec::tools {
+namespace oomrec::tools::deaths {
 
 // A death later than this after a refusal has other reasons than that.
 inline constexpr std::uint64_t kFollowsWithinNs = 10'000'000'000;
@@ -31,4 +31,4 @@ Ending ending_of(const session::View& view, const Watched& watched);
 // of the death is known, else by the last tick before it.
 bool follows(const session::View& view, const Ending& ending, std::uint64_t monotonic_ns);
 
-}  // namespace oomrec::tools
+}  // namespace oomrec::tools::deaths

@@ -13,7 +13,7 @@
 #include "tools/deaths/kernel_kills.h"
 #include "tools/deaths/kernel_log.h"
 
-namespace oomrec::tools {
+namespace oomrec::tools::deaths {
 namespace {
 
 namespace fs = std::filesystem;
@@ -44,7 +44,7 @@ std::uint64_t live_bytes(const session::View& view) {
 // Names that its tasks had, and the one that it began with.
 std::vector<std::string> names_of(const session::View& view) {
   std::vector<std::string> names{
-      std::string{bundle::base_name(view.string(view.header().executable))}};
+      std::string{text::base_name(view.string(view.header().executable))}};
   session::Thread thread{};
   for (std::uint64_t i = 1; i < view.count(TableId::threads); ++i) {
     if (!view.read(TableId::threads, i, thread)) continue;
@@ -182,4 +182,4 @@ Death death_of(const session::View& view, const Watched& watched) {
   return death;
 }
 
-}  // namespace oomrec::tools
+}  // namespace oomrec::tools::deaths

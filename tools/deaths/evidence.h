@@ -5,10 +5,10 @@
 #include "common/session/view.h"
 #include "tools/deaths/watch.h"
 
-namespace oomrec::tools {
+namespace oomrec::tools::deaths {
 
 // For a process that is gone and did not end its session itself. Reads the kernel's log: tens of
 // milliseconds.
 session::Death death_of(const session::View& view, const Watched& watched);
 
-}  // namespace oomrec::tools
+}  // namespace oomrec::tools::deaths

@@ -6,7 +6,7 @@
 
 #include "common/system/text.h"
 
-namespace oomrec::tools {
+namespace oomrec::tools::deaths {
 namespace {
 
 using session::KernelLine;
@@ -220,4 +220,4 @@ bool only_others(const std::vector<KernelKill>& kills, const Sought& sought) {
   return others;
 }
 
-}  // namespace oomrec::tools
+}  // namespace oomrec::tools::deaths

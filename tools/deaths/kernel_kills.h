@@ -8,7 +8,7 @@
 #include "common/session/layout.h"
 #include "tools/deaths/kernel_log.h"
 
-namespace oomrec::tools {
+namespace oomrec::tools::deaths {
 
 struct KernelKill {
   std::uint64_t realtime_ns = 0;
@@ -44,4 +44,4 @@ const KernelKill* kill_of(const std::vector<KernelKill>& kills, const Sought& so
 // There are kills in that time and, for all that is said, in that cgroup, but none of that pid.
 bool only_others(const std::vector<KernelKill>& kills, const Sought& sought);
 
-}  // namespace oomrec::tools
+}  // namespace oomrec::tools::deaths

@@ -14,7 +14,7 @@
 
 #include "common/system/text.h"
 
-namespace oomrec::tools {
+namespace oomrec::tools::deaths {
 namespace {
 
 constexpr std::uint64_t kSecond = 1'000'000'000;
@@ -220,4 +220,4 @@ KernelLog read_kernel_log(const LogClock& clock, bool this_boot) {
   return {};
 }
 
-}  // namespace oomrec::tools
+}  // namespace oomrec::tools::deaths

@@ -11,7 +11,7 @@
 #include <string_view>
 #include <vector>
 
-namespace oomrec::tools {
+namespace oomrec::tools::deaths {
 
 struct LogRecord {
   std::uint64_t realtime_ns = 0;
@@ -44,4 +44,4 @@ KernelLog read_kernel_log(const LogClock& clock, bool this_boot);
 // Its lines, those of the kernel only.
 KernelLog parse_kernel_log(std::string_view text, const LogClock& clock);
 
-}  // namespace oomrec::tools
+}  // namespace oomrec::tools::deaths

@@ -7,7 +7,7 @@
 #include "common/limits/health.h"
 #include "common/system/text.h"
 
-namespace oomrec::tools {
+namespace oomrec::tools::deaths {
 
 limit::CgroupPlace limiting_cgroup(const session::View& view) {
   limit::CgroupPlace place{};
@@ -43,4 +43,4 @@ std::unique_ptr<session::Health> present_health(const session::View& view, bool 
   return health;
 }
 
-}  // namespace oomrec::tools
+}  // namespace oomrec::tools::deaths

@@ -6,7 +6,7 @@
 #include "common/limits/ceilings.h"
 #include "common/session/view.h"
 
-namespace oomrec::tools {
+namespace oomrec::tools::deaths {
 
 // What it saw itself last, and over that what can be read of it here. `in_sight`: its pid means the
 // same here.
@@ -15,4 +15,4 @@ std::unique_ptr<session::Health> present_health(const session::View& view, bool 
 // The cgroup that its limit is of: its own or an ancestor, where it is visible here.
 limit::CgroupPlace limiting_cgroup(const session::View& view);
 
-}  // namespace oomrec::tools
+}  // namespace oomrec::tools::deaths

@@ -7,7 +7,7 @@
 
 #include "common/system/files.h"
 
-namespace oomrec::tools {
+namespace oomrec::tools::deaths {
 namespace {
 
 constexpr std::uint64_t kAtOnceNs = 1'000'000'000;
@@ -76,4 +76,4 @@ Watched Watch::ended(int wait_status) {
   return watched_;
 }
 
-}  // namespace oomrec::tools
+}  // namespace oomrec::tools::deaths

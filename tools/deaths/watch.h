@@ -13,7 +13,7 @@
 
 #include "tools/deaths/counters.h"
 
-namespace oomrec::tools {
+namespace oomrec::tools::deaths {
 
 // All that somebody saw; as it is, nobody did.
 struct Watched {
@@ -70,4 +70,4 @@ class Watch {
   int passed_signal_ = 0;
 };
 
-}  // namespace oomrec::tools
+}  // namespace oomrec::tools::deaths

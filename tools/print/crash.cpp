@@ -6,9 +6,9 @@
 #include <csignal>
 #include <cstring>
 
-#include "tools/text.h"
+#include "tools/base/text.h"
 
-namespace oomrec::tools {
+namespace oomrec::tools::print {
 namespace {
 
 using session::TableId;
@@ -21,7 +21,7 @@ struct Crashed {
   std::uint64_t address = 0;
   std::int32_t sender_pid = 0;
   session::Thread thread{};
-  std::vector<PlaceId> stack;
+  std::vector<recording::PlaceId> stack;
 };
 
 bool is_known(const session::View& view, std::uint64_t frame) {
@@ -32,23 +32,24 @@ bool is_known(const session::View& view, std::uint64_t frame) {
 
 // A bundle that was completed has a recording from before the crash: what that does not know is in
 // the metadata, frame by frame.
-std::vector<PlaceId> stack_of(const Source& source, const session::Crash& crash) {
+std::vector<recording::PlaceId> stack_of(const bundles::Source& source,
+                                         const session::Crash& crash) {
   const Json& stored = member(member(source.metadata, "crash"), "stack");
   const std::uint32_t count = std::min(crash.frame_count, session::kCrashFrames);
-  std::vector<PlaceId> stack;
+  std::vector<recording::PlaceId> stack;
   for (std::uint32_t i = 0; i < count; ++i) {
     const std::uint64_t frame = crash.frames[i];
     if (!is_known(source.recording->view(), frame) && stored.is_array() && i < stored.size()) {
       stack.push_back(source.places->of_json(stored[i]));
     } else {
-      const std::vector<PlaceId>& places = source.places->of_frame(frame);
+      const std::vector<recording::PlaceId>& places = source.places->of_frame(frame);
       stack.insert(stack.end(), places.begin(), places.end());
     }
   }
   return stack;
 }
 
-Crashed crash_of(const Source& source) {
+Crashed crash_of(const bundles::Source& source) {
   const session::Crash& crash = source.recording->header().crash;
   Crashed found;
   found.signal = static_cast<int>(crash.signal.load());
@@ -67,7 +68,7 @@ Crashed crash_of(const Source& source) {
 
 }  // namespace
 
-std::string crash_text(const Source& source, const StackStyle& style) {
+std::string crash_text(const bundles::Source& source, const recording::StackStyle& style) {
   const Crashed crash = crash_of(source);
   if (crash.signal == 0) return {};
   std::string text = "  " + crash.name;
@@ -76,10 +77,10 @@ std::string crash_text(const Source& source, const StackStyle& style) {
     text += fmt::format(" in thread {} \"{}\"", crash.thread.tid, printable(crash.thread.name));
   if (crash.sender_pid != 0 && crash.sender_pid != source.recording->header().pid)
     text += fmt::format(", sent by process {}", crash.sender_pid);
-  return text + '\n' + stack_text(crash.stack, *source.places, style);
+  return text + '\n' + recording::stack_text(crash.stack, *source.places, style);
 }
 
-Json crash_json(const Source& source) {
+Json crash_json(const bundles::Source& source) {
   const Crashed crash = crash_of(source);
   if (crash.signal == 0) return nullptr;
   return {
@@ -90,8 +91,8 @@ Json crash_json(const Source& source) {
       {"thread",
        {{"tid", crash.thread.tid != 0 ? Json(crash.thread.tid) : Json(nullptr)},
         {"name", text_or_null(printable(crash.thread.name))}}},
-      {"stack", stack_json(crash.stack, *source.places)},
+      {"stack", recording::stack_json(crash.stack, *source.places)},
   };
 }
 
-}  // namespace oomrec::tools
+}  // namespace oomrec::tools::print

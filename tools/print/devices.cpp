@@ -3,35 +3,35 @@
 #include <fmt/format.h>
 
 #include "common/text/device_text.h"
-#include "tools/text.h"
+#include "tools/base/text.h"
 
-namespace oomrec::tools {
+namespace oomrec::tools::print {
 namespace {
 
 std::string row(std::string_view name, const std::string& value, const std::string& detail = {}) {
   return fmt::format("    {:<33}{:>10}{}{}\n", name, value, detail.empty() ? "" : "  ", detail);
 }
 
-std::string held_detail(const DeviceFigures& device) {
+std::string held_detail(const recording::DeviceFigures& device) {
   if (device.pool_reserved_bytes == 0) return {};
   return fmt::format("pools {} of it, {} of that in use", size_text(device.pool_reserved_bytes),
                      size_text(device.pool_used_bytes));
 }
 
-std::string torch_text(const DeviceFigures::Torch& torch) {
+std::string torch_text(const recording::DeviceFigures::Torch& torch) {
   const double ratio = torch.fragmentation_ratio();
   std::string text = row("  of it PyTorch's tensors", size_text(torch.allocated_bytes),
                          fmt::format("inside {} reserved", size_text(torch.reserved_bytes)));
   text += row("  fragmentation", fmt::format("{:.2f}", ratio),
-              std::string{bundle::fragmentation_word(static_cast<unsigned>(ratio * 100))});
+              std::string{text::fragmentation_word(static_cast<unsigned>(ratio * 100))});
   if (torch.largest_free_bytes)
     text += row("  largest free piece", size_text(*torch.largest_free_bytes));
   return text;
 }
 
-std::string look_text(const DeviceFigures& device) {
+std::string look_text(const recording::DeviceFigures& device) {
   if (!device.look) return "    the driver was never asked what is free\n";
-  const DeviceFigures::Look& look = *device.look;
+  const recording::DeviceFigures::Look& look = *device.look;
   return row("used by all", size_text(look.total_bytes - look.free_bytes),
              fmt::format("of {}, {:.1f} s before the recording ends", size_text(look.total_bytes),
                          static_cast<double>(look.age_ms) / 1000)) +
@@ -41,7 +41,7 @@ std::string look_text(const DeviceFigures& device) {
 
 Json known(std::uint64_t bytes) { return bytes != 0 ? Json(bytes) : Json(nullptr); }
 
-Json torch_json(const DeviceFigures::Torch& torch) {
+Json torch_json(const recording::DeviceFigures::Torch& torch) {
   return {
       {"allocated_bytes", torch.allocated_bytes},
       {"reserved_bytes", torch.reserved_bytes},
@@ -53,7 +53,7 @@ Json torch_json(const DeviceFigures::Torch& torch) {
 
 }  // namespace
 
-std::string device_text(const DeviceFigures& device) {
+std::string device_text(const recording::DeviceFigures& device) {
   std::string text = fmt::format("  {}  {}{}\n", device.label, device.name,
                                  device.uuid.empty() ? "" : fmt::format(" ({})", device.uuid));
   text += row("held by this process", size_text(device.held_bytes), held_detail(device));
@@ -65,7 +65,7 @@ std::string device_text(const DeviceFigures& device) {
   return text + look_text(device);
 }
 
-Json device_json(const DeviceFigures& device) {
+Json device_json(const recording::DeviceFigures& device) {
   const auto& look = device.look;
   return {
       {"device", device.label},
@@ -89,4 +89,4 @@ Json device_json(const DeviceFigures& device) {
   };
 }
 
-}  // namespace oomrec::tools
+}  // namespace oomrec::tools::print

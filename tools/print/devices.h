@@ -4,15 +4,15 @@
 #include <string>
 #include <vector>
 
-#include "tools/analysis/devices.h"
-#include "tools/json.h"
+#include "tools/base/json.h"
+#include "tools/recording/reading/devices.h"
 
-namespace oomrec::tools {
+namespace oomrec::tools::print {
 
 // Lines of a device: what this process holds on it, its limit, what the driver told, PyTorch.
-std::string device_text(const DeviceFigures&);
+std::string device_text(const recording::DeviceFigures&);
 
 // Without what its holders are.
-Json device_json(const DeviceFigures&);
+Json device_json(const recording::DeviceFigures&);
 
-}  // namespace oomrec::tools
+}  // namespace oomrec::tools::print

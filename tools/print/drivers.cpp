@@ -2,7 +2,7 @@
 
 #include "common/session/driver_text.h"
 
-namespace oomrec::tools {
+namespace oomrec::tools::print {
 namespace {
 
 using session::Driver;
@@ -16,7 +16,7 @@ std::string hooks_of(Vendor vendor, const Driver& driver) {
 }
 
 template <class Visit>
-void for_each_met(const Recording& recording, Visit visit) {
+void for_each_met(const recording::Recording& recording, Visit visit) {
   for (std::uint32_t i = 0; i < session::kVendors; ++i) {
     const Driver& driver = recording.header().drivers[i];
     if (session::was_met(driver)) visit(static_cast<Vendor>(i), driver);
@@ -25,7 +25,8 @@ void for_each_met(const Recording& recording, Visit visit) {
 
 }  // namespace
 
-std::vector<std::pair<std::string, std::string>> driver_facts(const Recording& recording) {
+std::vector<std::pair<std::string, std::string>> driver_facts(
+    const recording::Recording& recording) {
   std::vector<std::pair<std::string, std::string>> facts;
   for_each_met(recording, [&](Vendor vendor, const Driver& driver) {
     facts.emplace_back(session::printed_name(vendor), hooks_of(vendor, driver));
@@ -33,7 +34,7 @@ std::vector<std::pair<std::string, std::string>> driver_facts(const Recording& r
   return facts;
 }
 
-Json drivers_json(const Recording& recording) {
+Json drivers_json(const recording::Recording& recording) {
   Json rows = Json::array();
   for_each_met(recording, [&](Vendor vendor, const Driver& driver) {
     rows.push_back({
@@ -50,4 +51,4 @@ Json drivers_json(const Recording& recording) {
   return rows;
 }
 
-}  // namespace oomrec::tools
+}  // namespace oomrec::tools::print

@@ -5,14 +5,15 @@
 #include <utility>
 #include <vector>
 
-#include "tools/analysis/recording.h"
-#include "tools/json.h"
+#include "tools/base/json.h"
+#include "tools/recording/reading/recording.h"
 
-namespace oomrec::tools {
+namespace oomrec::tools::print {
 
 // Rows of name and sentence, of the drivers that were met: "CUDA", "hooked through …".
-std::vector<std::pair<std::string, std::string>> driver_facts(const Recording& recording);
+std::vector<std::pair<std::string, std::string>> driver_facts(
+    const recording::Recording& recording);
 
-Json drivers_json(const Recording& recording);
+Json drivers_json(const recording::Recording& recording);
 
-}  // namespace oomrec::tools
+}  // namespace oomrec::tools::print

@@ -5,9 +5,9 @@
 #include <cmath>
 #include <cstdint>
 
-#include "tools/text.h"
+#include "tools/base/text.h"
 
-namespace oomrec::tools {
+namespace oomrec::tools::print {
 namespace {
 
 constexpr std::uint64_t kMinute = 60, kHour = 60 * kMinute, kDay = 24 * kHour;
@@ -32,4 +32,4 @@ std::string duration_text(double seconds) {
   return told(whole, kDay, whole < 2 * kDay ? "day" : "days", kHour, "h");
 }
 
-}  // namespace oomrec::tools
+}  // namespace oomrec::tools::print

@@ -2,9 +2,9 @@
 
 #include <fmt/format.h>
 
-#include "tools/text.h"
+#include "tools/base/text.h"
 
-namespace oomrec::tools {
+namespace oomrec::tools::print {
 namespace {
 
 constexpr std::size_t kMostEntries = 10;  // of the metadata, on a terminal
@@ -27,7 +27,7 @@ std::string value_text(const Json& value) {
 
 }  // namespace
 
-std::string exception_text(const Source& source, bool full, const Terminal& terminal) {
+std::string exception_text(const bundles::Source& source, bool full, const Terminal& terminal) {
   std::string lines;
   const auto type = text_of(source.metadata, "exception_type");
   if (type) {
@@ -52,7 +52,7 @@ std::string exception_text(const Source& source, bool full, const Terminal& term
   return lines;
 }
 
-Json exception_json(const Source& source) {
+Json exception_json(const bundles::Source& source) {
   if (!text_of(source.metadata, "exception_type")) return nullptr;
   const auto text = [&](std::string_view name) -> Json {
     const auto found = text_of(source.metadata, fmt::format("exception_{}", name));
@@ -64,9 +64,9 @@ Json exception_json(const Source& source) {
           {"traceback", text("traceback")}};
 }
 
-Json custom_metadata_json(const Source& source) {
+Json custom_metadata_json(const bundles::Source& source) {
   const Json& said = member(source.metadata, "custom_metadata");
   return said.is_object() ? said : Json::object();
 }
 
-}  // namespace oomrec::tools
+}  // namespace oomrec::tools::print

@@ -4,18 +4,18 @@
 
 #include <string>
 
-#include "tools/bundles/source.h"
-#include "tools/terminal.h"
+#include "tools/base/terminal.h"
+#include "tools/bundles/store/source.h"
 
-namespace oomrec::tools {
+namespace oomrec::tools::print {
 
 // Lines for a terminal; `full`: with the whole traceback. Empty where there is none.
-std::string exception_text(const Source&, bool full, const Terminal&);
+std::string exception_text(const bundles::Source&, bool full, const Terminal&);
 
 // {type, module, message, traceback}, or null.
-Json exception_json(const Source&);
+Json exception_json(const bundles::Source&);
 
 // custom_metadata: an object, empty where the program said nothing.
-Json custom_metadata_json(const Source&);
+Json custom_metadata_json(const bundles::Source&);
 
-}  // namespace oomrec::tools
+}  // namespace oomrec::tools::print

@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <iterator>
 
-#include "tools/text.h"
+#include "tools/base/text.h"
 
-namespace oomrec::tools {
+namespace oomrec::tools::print {
 namespace {
 
 constexpr std::size_t kMostHolders = 10;
@@ -19,7 +19,7 @@ double share_of(std::uint64_t part, std::uint64_t whole) {
 
 // How many of the rows are shown where nobody said how many: those with 1 % of the bytes or more,
 // and the first in any case.
-std::size_t that_matter(const std::vector<StackFigures>& rows, std::uint64_t whole) {
+std::size_t that_matter(const std::vector<recording::StackFigures>& rows, std::uint64_t whole) {
   std::size_t count = std::min<std::size_t>(rows.size(), 1);
   while (count < std::min(rows.size(), kMostHolders) &&
          share_of(rows[count].bytes, whole) >= kLeastShare) {
@@ -28,7 +28,7 @@ std::size_t that_matter(const std::vector<StackFigures>& rows, std::uint64_t who
   return count;
 }
 
-std::string holder_text(std::size_t number, const StackFigures& row, double share,
+std::string holder_text(std::size_t number, const recording::StackFigures& row, double share,
                         const std::string& stack, const Terminal& terminal) {
   const std::string figures =
       fmt::format("{}{} in {} ({})", row.estimated ? "about " : "", size_text(row.bytes),
@@ -53,24 +53,24 @@ constexpr Layer kLayers[] = {
 
 std::uint64_t HolderGroup::bytes() const {
   std::uint64_t bytes = 0;
-  for (const StackFigures& row : rows) bytes += row.bytes;
+  for (const recording::StackFigures& row : rows) bytes += row.bytes;
   return bytes;
 }
 
-std::vector<HolderGroup> grouped(const std::vector<StackFigures>& rows) {
+std::vector<HolderGroup> grouped(const std::vector<recording::StackFigures>& rows) {
   std::vector<HolderGroup> groups;
   for (const Layer& layer : kLayers) {
     HolderGroup group{layer.heading, {}};
     std::copy_if(rows.begin(), rows.end(), std::back_inserter(group.rows),
-                 [&](const StackFigures& row) { return layer.has(row.space); });
+                 [&](const recording::StackFigures& row) { return layer.has(row.space); });
     if (groups.empty() || !group.rows.empty()) groups.push_back(std::move(group));
   }
   return groups;
 }
 
-std::string holders_text(const HolderGroup& group, const Stacks& stacks, const Places& places,
-                         const HoldersStyle& style) {
-  const std::vector<StackFigures>& rows = group.rows;
+std::string holders_text(const HolderGroup& group, const recording::Stacks& stacks,
+                         const recording::Places& places, const HoldersStyle& style) {
+  const std::vector<recording::StackFigures>& rows = group.rows;
   const std::uint64_t whole = group.bytes();
   const std::size_t shown =
       style.top != 0 ? std::min<std::size_t>(rows.size(), style.top) : that_matter(rows, whole);
@@ -79,7 +79,7 @@ std::string holders_text(const HolderGroup& group, const Stacks& stacks, const P
   for (std::size_t i = 0; i < shown; ++i) {
     rest -= rows[i].bytes;
     text += holder_text(i + 1, rows[i], share_of(rows[i].bytes, whole),
-                        stack_text(stacks.places(rows[i].stack), places, style.stack),
+                        recording::stack_text(stacks.places(rows[i].stack), places, style.stack),
                         style.stack.terminal);
   }
   if (shown < rows.size()) {
@@ -90,22 +90,22 @@ std::string holders_text(const HolderGroup& group, const Stacks& stacks, const P
   return text;
 }
 
-Json holders_json(const HolderGroup& group, const Stacks& stacks, const Places& places,
-                  std::size_t top) {
+Json holders_json(const HolderGroup& group, const recording::Stacks& stacks,
+                  const recording::Places& places, std::size_t top) {
   const std::uint64_t whole = group.bytes();
   Json holders = Json::array();
   for (std::size_t i = 0; i < std::min(group.rows.size(), top); ++i) {
-    const StackFigures& row = group.rows[i];
+    const recording::StackFigures& row = group.rows[i];
     holders.push_back({
         {"space", name_of(row.space)},
         {"bytes", row.bytes},
         {"count", row.count},
         {"share", share_of(row.bytes, whole)},
         {"estimated", row.estimated},
-        {"stack", stack_json(stacks.places(row.stack), places)},
+        {"stack", recording::stack_json(stacks.places(row.stack), places)},
     });
   }
   return holders;
 }
 
-}  // namespace oomrec::tools
+}  // namespace oomrec::tools::print

@@ -8,30 +8,32 @@
 #include <string_view>
 #include <vector>
 
-#include "tools/analysis/stacks.h"
-#include "tools/json.h"
-#include "tools/print/stack.h"
+#include "tools/base/json.h"
+#include "tools/recording/analysis/stacks.h"
+#include "tools/recording/stack_text/stack_text.h"
 
-namespace oomrec::tools {
+namespace oomrec::tools::print {
 
 struct HolderGroup {
   std::string_view heading;
-  std::vector<StackFigures> rows;  // the largest first
+  std::vector<recording::StackFigures> rows;  // the largest first
 
   std::uint64_t bytes() const;
 };
 
 // What adds up first, also where there is none; then the other groups that there are.
-std::vector<HolderGroup> grouped(const std::vector<StackFigures>& rows);
+std::vector<HolderGroup> grouped(const std::vector<recording::StackFigures>& rows);
 
 struct HoldersStyle {
-  StackStyle stack;
+  recording::StackStyle stack;
   unsigned top = 0;  // as many rows; 0: those with 1 % or more, 10 at most
 };
 
-std::string holders_text(const HolderGroup&, const Stacks&, const Places&, const HoldersStyle&);
+std::string holders_text(const HolderGroup&, const recording::Stacks&, const recording::Places&,
+                         const HoldersStyle&);
 
 // `top` of the group at most.
-Json holders_json(const HolderGroup&, const Stacks&, const Places&, std::size_t top);
+Json holders_json(const HolderGroup&, const recording::Stacks&, const recording::Places&,
+                  std::size_t top);
 
-}  // namespace oomrec::tools
+}  // namespace oomrec::tools::print

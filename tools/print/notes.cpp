@@ -3,9 +3,9 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "tools/text.h"
+#include "tools/base/text.h"
 
-namespace oomrec::tools {
+namespace oomrec::tools::print {
 namespace {
 
 // Whether a forked process still holds what it had at the fork. There may be a million holders:
@@ -22,8 +22,8 @@ bool has_inherited(const session::View& view) {
 
 }  // namespace
 
-std::vector<std::string> notes_of(const Source& source) {
-  const Recording& recording = *source.recording;
+std::vector<std::string> notes_of(const bundles::Source& source) {
+  const recording::Recording& recording = *source.recording;
   const session::Header& header = recording.header();
   std::vector<std::string> notes = source.unread;
   const auto add_if = [&](bool condition, auto text) {
@@ -86,4 +86,4 @@ void print_notes(const std::vector<std::string>& notes, const Terminal& terminal
   for (const std::string& note : notes) fmt::print("  - {}\n", wrap(printable(note), kColumns, 4));
 }
 
-}  // namespace oomrec::tools
+}  // namespace oomrec::tools::print

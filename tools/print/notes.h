@@ -4,12 +4,12 @@
 #include <string>
 #include <vector>
 
-#include "tools/bundles/source.h"
-#include "tools/terminal.h"
+#include "tools/base/terminal.h"
+#include "tools/bundles/store/source.h"
 
-namespace oomrec::tools {
+namespace oomrec::tools::print {
 
-std::vector<std::string> notes_of(const Source& source);
+std::vector<std::string> notes_of(const bundles::Source& source);
 
 // What the percentages of a page are parts of.
 inline constexpr const char* kSharesNote =
@@ -19,4 +19,4 @@ inline constexpr const char* kSharesNote =
 // The last section of a page; nothing where there are no notes.
 void print_notes(const std::vector<std::string>& notes, const Terminal& terminal);
 
-}  // namespace oomrec::tools
+}  // namespace oomrec::tools::print

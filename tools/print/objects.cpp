@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <string_view>
 
-#include "tools/text.h"
+#include "tools/base/text.h"
 
-namespace oomrec::tools {
+namespace oomrec::tools::print {
 namespace {
 
 constexpr const char* kObjectsFile = "objects.json";
@@ -89,7 +89,7 @@ std::size_t first_of_python(const Json& stack) {
 
 }  // namespace
 
-Json python_objects_json(const Source& source) {
+Json python_objects_json(const bundles::Source& source) {
   if (source.bundle.empty()) return nullptr;
   const Json file = read_json(source.bundle / kObjectsFile);
   if (!member(file, "objects").is_array()) return nullptr;
@@ -131,4 +131,4 @@ std::string python_objects_text(const Json& objects, const Terminal& terminal) {
   return text;
 }
 
-}  // namespace oomrec::tools
+}  // namespace oomrec::tools::print

@@ -4,17 +4,17 @@
 
 #include <string>
 
-#include "tools/bundles/source.h"
-#include "tools/json.h"
-#include "tools/terminal.h"
+#include "tools/base/json.h"
+#include "tools/base/terminal.h"
+#include "tools/bundles/store/source.h"
 
-namespace oomrec::tools {
+namespace oomrec::tools::print {
 
 // objects.json, in the shape that docs/json.md has; null where there is none. The file may hold
 // anything: what is not of its type is left out.
-Json python_objects_json(const Source&);
+Json python_objects_json(const bundles::Source&);
 
 // The five largest; empty where there are none.
 std::string python_objects_text(const Json& objects, const Terminal&);
 
-}  // namespace oomrec::tools
+}  // namespace oomrec::tools::print

@@ -6,11 +6,11 @@
 #include <algorithm>
 #include <cstring>
 
+#include "tools/base/text.h"
 #include "tools/print/drivers.h"
 #include "tools/print/ranks.h"
-#include "tools/text.h"
 
-namespace oomrec::tools {
+namespace oomrec::tools::print {
 namespace {
 
 using session::TableId;
@@ -23,7 +23,7 @@ std::string python_version(const session::Header& header) {
 
 // On one line: a program given with -c may have many. Where arguments are not in the recording
 // (redacted) its program.
-std::string command_line(const Recording& recording) {
+std::string command_line(const recording::Recording& recording) {
   constexpr std::size_t kMost = 70;
   std::string line;
   if (recording.arguments().empty()) {
@@ -41,15 +41,15 @@ std::string oomrec_version(const session::Header& header) {
 
 }  // namespace
 
-std::string created_at(const Source& source) {
+std::string created_at(const bundles::Source& source) {
   if (const auto time = text_of(source.manifest, "created_at_utc")) return *time;
-  const Recording& recording = *source.recording;
+  const recording::Recording& recording = *source.recording;
   return time_text(recording.realtime_of(
       std::max(recording.header().last_tick_ns.load(), recording.header().start_monotonic_ns)));
 }
 
-std::vector<std::pair<std::string, std::string>> process_facts(const Source& source) {
-  const Recording& recording = *source.recording;
+std::vector<std::pair<std::string, std::string>> process_facts(const bundles::Source& source) {
+  const recording::Recording& recording = *source.recording;
   if (source.is_job()) return job_facts(source);
   const std::string python = python_version(recording.header());
   std::vector<std::pair<std::string, std::string>> facts = {
@@ -67,8 +67,8 @@ std::vector<std::pair<std::string, std::string>> process_facts(const Source& sou
   return facts;
 }
 
-Json process_json(const Source& source) {
-  const Recording& recording = *source.recording;
+Json process_json(const bundles::Source& source) {
+  const recording::Recording& recording = *source.recording;
   const session::Header& header = recording.header();
   return {
       {"pid", header.pid},
@@ -82,8 +82,8 @@ Json process_json(const Source& source) {
   };
 }
 
-Json recording_json(const Source& source) {
-  const Recording& recording = *source.recording;
+Json recording_json(const bundles::Source& source) {
+  const recording::Recording& recording = *source.recording;
   const session::Header& header = recording.header();
   const std::uint64_t holders = recording.view().count(TableId::holders);
   return {
@@ -117,4 +117,4 @@ std::string outcome_sentence(const std::string& outcome) {
   return printable(outcome);
 }
 
-}  // namespace oomrec::tools
+}  // namespace oomrec::tools::print

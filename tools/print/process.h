@@ -5,20 +5,20 @@
 #include <utility>
 #include <vector>
 
-#include "tools/bundles/source.h"
+#include "tools/bundles/store/source.h"
 
-namespace oomrec::tools {
+namespace oomrec::tools::print {
 
 // Rows of name and value: bundle, process, Python, trigger.
-std::vector<std::pair<std::string, std::string>> process_facts(const Source& source);
+std::vector<std::pair<std::string, std::string>> process_facts(const bundles::Source& source);
 
-Json process_json(const Source& source);
-Json recording_json(const Source& source);
+Json process_json(const bundles::Source& source);
+Json recording_json(const bundles::Source& source);
 
 // ISO 8601 UTC; of a recording without a bundle, the time of its last sign of life.
-std::string created_at(const Source& source);
+std::string created_at(const bundles::Source& source);
 
 // "recovered" → "The program lived on …".
 std::string outcome_sentence(const std::string& outcome);
 
-}  // namespace oomrec::tools
+}  // namespace oomrec::tools::print

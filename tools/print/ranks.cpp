@@ -5,10 +5,10 @@
 
 #include <algorithm>
 
+#include "tools/base/text.h"
 #include "tools/print/process.h"
-#include "tools/text.h"
 
-namespace oomrec::tools {
+namespace oomrec::tools::print {
 namespace {
 
 constexpr std::size_t kShownRanks = 64;
@@ -66,7 +66,7 @@ std::string line_of(const Json& row, const Json& first, const Terminal& terminal
 
 }  // namespace
 
-std::vector<std::pair<std::string, std::string>> job_facts(const Source& source) {
+std::vector<std::pair<std::string, std::string>> job_facts(const bundles::Source& source) {
   const Json& job = source.ranks;
   const Json& rows = member(job, "ranks");
   const Json& clock = member(job, "clock");
@@ -118,4 +118,4 @@ std::string ranks_text(const Json& ranks, const Terminal& terminal, bool full) {
   return text;
 }
 
-}  // namespace oomrec::tools
+}  // namespace oomrec::tools::print

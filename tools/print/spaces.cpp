@@ -2,9 +2,9 @@
 
 #include <fmt/format.h>
 
-#include "tools/text.h"
+#include "tools/base/text.h"
 
-namespace oomrec::tools {
+namespace oomrec::tools::print {
 namespace {
 
 // Beside a space that is in no sum.
@@ -15,12 +15,12 @@ std::string_view remark_of(Space space) {
 
 }  // namespace
 
-std::string spaces_text(const Recording& recording) {
+std::string spaces_text(const recording::Recording& recording) {
   std::string text = fmt::format("  {:<10} {:>12} {:>12} {:>12} {:>14} {:>14}\n", "space", "live",
                                  "peak", "allocated", "live blocks", "allocations");
   for (std::size_t i = 0; i < kSpaceCount; ++i) {
     const auto space = static_cast<Space>(i);
-    const SpaceTotals totals = recording.totals(space);
+    const recording::SpaceTotals totals = recording.totals(space);
     if (totals.allocated_count == 0 && totals.live_bytes == 0) continue;
     text += fmt::format("  {:<10} {:>12} {:>12} {:>12} {:>14} {:>14}{}\n", name_of(space),
                         size_text(totals.live_bytes), size_text(recording.peak_bytes(space)),
@@ -34,11 +34,11 @@ std::string spaces_text(const Recording& recording) {
   return text;
 }
 
-Json spaces_json(const Recording& recording) {
+Json spaces_json(const recording::Recording& recording) {
   Json spaces = Json::object();
   for (std::size_t i = 0; i < kSpaceCount; ++i) {
     const auto space = static_cast<Space>(i);
-    const SpaceTotals totals = recording.totals(space);
+    const recording::SpaceTotals totals = recording.totals(space);
     Json& row = spaces[std::string{name_of(space)}];
     row = {
         {"live_bytes", totals.live_bytes},           {"live_count", totals.live_count},
@@ -51,4 +51,4 @@ Json spaces_json(const Recording& recording) {
   return spaces;
 }
 
-}  // namespace oomrec::tools
+}  // namespace oomrec::tools::print

@@ -3,14 +3,14 @@
 
 #include <string>
 
-#include "tools/analysis/recording.h"
-#include "tools/json.h"
+#include "tools/base/json.h"
+#include "tools/recording/reading/recording.h"
 
-namespace oomrec::tools {
+namespace oomrec::tools::print {
 
 // A line for each that was ever used.
-std::string spaces_text(const Recording&);
+std::string spaces_text(const recording::Recording&);
 
-Json spaces_json(const Recording&);  // all of them, by name
+Json spaces_json(const recording::Recording&);  // all of them, by name
 
-}  // namespace oomrec::tools
+}  // namespace oomrec::tools::print

@@ -51,8 +51,8 @@ class Writer {
 void put_python_frame(Writer& out, const session::View& view, std::uint64_t frame) noexcept {
   session::Code code{};
   view.read(session::TableId::codes, session::code_of(frame), code);
-  out.put(stack::python_line(view.header().python.version_hex, code.first_line,
-                             view.string(code.line_table), session::instruction_of(frame)));
+  out.put(session::python_line(view.header().python.version_hex, code.first_line,
+                               view.string(code.line_table), session::instruction_of(frame)));
   out.put("\t");
   out.put(view.string(code.name));
   out.put("\t");
@@ -64,7 +64,7 @@ void put_native_frame(Writer& out, const session::View& view, std::uint64_t fram
   const InHook hook = OutsideHooks::in_hook();
   session::Module module{};
   view.read(session::TableId::modules, session::module_of(frame), module);
-  stack::ElfSymbols symbols(hook, module.start);
+  symbols::ElfSymbols symbols(hook, module.start);
   char name[128] = "";
   std::uint64_t offset = 0;
   symbols.name_at(hook, module.base + session::offset_of(frame) - 1, name, sizeof name, offset);

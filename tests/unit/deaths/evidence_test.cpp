@@ -76,8 +76,8 @@ struct Scene : session::TrainingSession, FakeSystem {
   void no_log() { setenv("OOMREC_KERNEL_LOG", "/nowhere", 1); }
 
   // As `oomrec run` saw it: it alone, nobody else in its cgroup that died.
-  Watched watched(int wait_status) const {
-    Watched seen;
+  deaths::Watched watched(int wait_status) const {
+    deaths::Watched seen;
     seen.wait_status = wait_status;
     seen.cgroup = {job, "/job"};
     seen.kills_before = 0;
@@ -86,8 +86,8 @@ struct Scene : session::TrainingSession, FakeSystem {
     return seen;
   }
 
-  std::string verdict(const Watched& seen = {}) const {
-    return std::string{name_of(ending_of(view(), seen).verdict)};
+  std::string verdict(const deaths::Watched& seen = {}) const {
+    return std::string{name_of(deaths::ending_of(view(), seen).verdict)};
   }
 
   std::filesystem::path job;
@@ -106,7 +106,7 @@ std::string kill_line(int pid, const char* name = "python3") {
 TEST_CASE("a line of the kernel's log convicts, whoever waited") {
   Scene scene;
   scene.log(kill_line(4711));
-  const Ending ending = ending_of(scene.view(), {});
+  const deaths::Ending ending = deaths::ending_of(scene.view(), {});
   CHECK(name_of(ending.verdict) == "cgroup_oom_kill");
   CHECK(ending.word() == "oom_killed");
   CHECK(std::string{ending.death.kernel_line}.starts_with("Memory cgroup out of memory: Killed"));
@@ -123,7 +123,7 @@ TEST_CASE("a line of the kernel's log convicts, whoever waited") {
 TEST_CASE("a counter convicts only with somebody who saw it") {
   Scene scene;
   scene.no_log();
-  Watched seen = scene.watched(kSigKill);
+  deaths::Watched seen = scene.watched(kSigKill);
   CHECK(scene.verdict(seen) == "killed_near_limit");
   CHECK(scene.verdict() == "killed_near_limit");
   SUBCASE("it rose at once") {
@@ -165,7 +165,7 @@ TEST_CASE("a counter convicts only with somebody who saw it") {
 TEST_CASE("without a limit on the cgroup its counter tells of the machine") {
   Scene scene;
   scene.no_log();
-  Watched seen = scene.watched(kSigKill);
+  deaths::Watched seen = scene.watched(kSigKill);
   seen.at_once = true;
   scene.header().health.cgroup_limit_bytes = session::kUnlimited;
   CHECK(scene.verdict(seen) == "system_oom_kill");
@@ -178,7 +178,7 @@ TEST_CASE("where no cgroup counts, the machine's count needs a machine without m
   Scene scene;
   scene.no_log();
   std::filesystem::remove(scene.job / "memory.oom_control");
-  Watched seen = scene.watched(kSigKill);
+  deaths::Watched seen = scene.watched(kSigKill);
   seen.at_once = true;
   scene.header().health.cgroup_limit_bytes = session::kUnlimited;
   CHECK(scene.verdict(seen) == "killed_externally");
@@ -193,15 +193,15 @@ TEST_CASE("version 2, nested: the cgroup is gone and its parent counts") {
   const auto parent = scene.job.parent_path();
   scene.file(parent / "memory.events", "oom 1\noom_kill 1\n");
   std::filesystem::remove_all(scene.job);
-  Watched seen = scene.watched(kSigKill);
+  deaths::Watched seen = scene.watched(kSigKill);
   seen.at_once = true;
   CHECK(scene.verdict(seen) == "cgroup_oom_kill");
-  CHECK((death_of(scene.view(), seen).flags & session::kDeathParentCgroup) != 0);
+  CHECK((deaths::death_of(scene.view(), seen).flags & session::kDeathParentCgroup) != 0);
   // Nobody knows what it counted before.
-  CHECK((death_of(scene.view(), {}).flags & session::kDeathCgroupCounted) == 0);
+  CHECK((deaths::death_of(scene.view(), {}).flags & session::kDeathCgroupCounted) == 0);
   // But that nobody ever was killed there.
   scene.file(parent / "memory.events", "oom 0\noom_kill 0\n");
-  CHECK((death_of(scene.view(), {}).flags & session::kDeathCgroupCounted) != 0);
+  CHECK((deaths::death_of(scene.view(), {}).flags & session::kDeathCgroupCounted) != 0);
 }
 
 TEST_CASE("far from every limit") {
@@ -218,7 +218,7 @@ TEST_CASE("far from every limit") {
     scene.header().health.time_ns = 0;
     scene.header().cgroup = 0;
     scene.no_log();
-    Watched seen;
+    deaths::Watched seen;
     seen.wait_status = kSigKill;
     CHECK(scene.verdict(seen) == "unknown");
   }
@@ -227,7 +227,7 @@ TEST_CASE("far from every limit") {
 TEST_CASE("a SIGTERM under pressure") {
   Scene scene;
   scene.header().health.cgroup_limit_bytes = 64'000 * kMiB;
-  Watched seen = scene.watched(15);
+  deaths::Watched seen = scene.watched(15);
   seen.pressure = {4999, 999};
   CHECK(scene.verdict(seen) == "killed_externally");
   seen.pressure = {5000, 0};
@@ -243,7 +243,7 @@ TEST_CASE("in a container without pids of the kernel's") {
   scene.log(kill_line(31337));
   CHECK(scene.verdict() == "cgroup_oom_kill");
   scene.header().cgroup_path = 0;
-  const session::Death death = death_of(scene.view(), {});
+  const session::Death death = deaths::death_of(scene.view(), {});
   CHECK(death.kernel_line_kind == 0);
   CHECK((death.flags & session::kDeathLogRead) == 0);  // it may be told there all the same
 }
@@ -252,7 +252,7 @@ TEST_CASE("the machine was started again since") {
   Scene scene;
   scene.header().boot_id[0] ^= 1;
   scene.log(kill_line(4711));  // of this boot
-  const session::Death death = death_of(scene.view(), {});
+  const session::Death death = deaths::death_of(scene.view(), {});
   CHECK((death.flags & session::kDeathEarlierBoot) != 0);
   CHECK((death.flags & (session::kDeathCgroupCounted | session::kDeathSystemCounted)) == 0);
   CHECK(death.kernel_line_kind == 0);
@@ -264,7 +264,7 @@ TEST_CASE("who ended by itself was not killed") {
   scene.log(kill_line(4711));
   for (const session::State state : {session::State::exited, session::State::replaced}) {
     scene.header().state = static_cast<std::uint32_t>(state);
-    const Ending ending = ending_of(scene.view(), {});
+    const deaths::Ending ending = deaths::ending_of(scene.view(), {});
     CHECK_FALSE(ending.killed);
     CHECK(ending.death.realtime_ns == 0);
   }
@@ -273,11 +273,11 @@ TEST_CASE("who ended by itself was not killed") {
 TEST_CASE("a death follows a refusal within ten seconds of it") {
   Scene scene;
   const std::uint64_t now = system::monotonic_ns();
-  const Ending waited = ending_of(scene.view(), scene.watched(kSigKill));
-  CHECK(follows(scene.view(), waited, now - 9'000'000'000));
-  CHECK_FALSE(follows(scene.view(), waited, now - 11'000'000'000));
+  const deaths::Ending waited = deaths::ending_of(scene.view(), scene.watched(kSigKill));
+  CHECK(deaths::follows(scene.view(), waited, now - 9'000'000'000));
+  CHECK_FALSE(deaths::follows(scene.view(), waited, now - 11'000'000'000));
   // Nobody knows when it died: by the last tick, a second ago.
-  const Ending found = ending_of(scene.view(), {});
-  CHECK(follows(scene.view(), found, now - 10'500'000'000));
-  CHECK_FALSE(follows(scene.view(), found, now - 11'500'000'000));
+  const deaths::Ending found = deaths::ending_of(scene.view(), {});
+  CHECK(deaths::follows(scene.view(), found, now - 10'500'000'000));
+  CHECK_FALSE(deaths::follows(scene.view(), found, now - 11'500'000'000));
 }

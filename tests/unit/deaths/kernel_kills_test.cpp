@@ -12,19 +12,19 @@ constexpr std::uint64_t kSecond = 1'000'000'000;
 constexpr std::uint64_t kMiB = 1 << 20;
 
 // One record a line, a millisecond apart, from second 1000 on.
-std::vector<KernelKill> kills_of(const std::string& lines) {
-  KernelLog log;
+std::vector<deaths::KernelKill> kills_of(const std::string& lines) {
+  deaths::KernelLog log;
   std::uint64_t time = 1000 * kSecond;
   for (std::size_t at = 0; at < lines.size();) {
     const std::size_t end = lines.find('\n', at);
     log.records.push_back({time += 1'000'000, lines.substr(at, end - at)});
     at = end + 1;
   }
-  return kills_in(log);
+  return deaths::kills_in(log);
 }
 
-KernelKill only_kill(const std::string& lines) {
-  const std::vector<KernelKill> kills = kills_of(lines);
+deaths::KernelKill only_kill(const std::string& lines) {
+  const std::vector<deaths::KernelKill> kills = kills_of(lines);
   REQUIRE(kills.size() == 1);
   return kills.front();
 }
@@ -47,8 +47,8 @@ std::string killed(int pid, const std::string& name = "python3", int anon_mib = 
          "kB, file-rss:4096kB, shmem-rss:0kB, UID:1000 pgtables:388kB oom_score_adj:0\n";
 }
 
-Sought python(std::uint64_t pid) {
-  Sought sought;
+deaths::Sought python(std::uint64_t pid) {
+  deaths::Sought sought;
   sought.pid = pid;
   sought.pids_agree = true;
   sought.names = {"python3.11", "python3"};
@@ -62,7 +62,7 @@ Sought python(std::uint64_t pid) {
 }  // namespace
 
 TEST_CASE("a kernel since 5.1") {
-  const KernelKill kill = only_kill(
+  const deaths::KernelKill kill = only_kill(
       "python3 invoked oom-killer: gfp_mask=0xcc0(GFP_KERNEL), order=0, oom_score_adj=0\n"
       "memory: usage 65536kB, limit 65536kB, failcnt 21\n" +
       summary("/limited", "/limited/below", 4711) + killed(4711) +
@@ -78,7 +78,7 @@ TEST_CASE("a kernel since 5.1") {
 }
 
 TEST_CASE("the machine had no memory") {
-  const KernelKill kill = only_kill(
+  const deaths::KernelKill kill = only_kill(
       "oom-kill:constraint=CONSTRAINT_NONE,nodemask=(null),cpuset=/,mems_allowed=0,global_oom,"
       "task_memcg=" +
       kSystemd +
@@ -97,18 +97,18 @@ TEST_CASE("kernels until 4.20 say in one line why and in the next who") {
       "\n"
       "Memory cgroup out of memory: Kill process 123 (python3) score 900 or sacrifice child\n"
       "Killed process 124 (python3) total-vm:9kB, anon-rss:1024kB, file-rss:0kB, shmem-rss:0kB\n";
-  const KernelKill kill = only_kill(old);
+  const deaths::KernelKill kill = only_kill(old);
   CHECK(kill.pid == 124);  // the child that was sacrificed
   CHECK(kill.kind == KernelLine::cgroup);
   CHECK(kill.cgroup == kDocker);
   CHECK(kill.limited_cgroup == kDocker);
 
-  const KernelKill system = only_kill(
+  const deaths::KernelKill system = only_kill(
       "Out of memory: Kill process 123 (python3) score 900 or sacrifice child\n"
       "Killed process 123 (python3) total-vm:9kB, anon-rss:1024kB, file-rss:0kB, shmem-rss:0kB\n");
   CHECK(system.kind == KernelLine::system);
 
-  const KernelKill oldest = only_kill(
+  const deaths::KernelKill oldest = only_kill(
       "Out of memory: Kill process 123 (httpd) score 900 or sacrifice child\n"
       "Killed process 123, UID 48, (httpd) total-vm:9kB, anon-rss:1024kB, file-rss:4kB\n");
   CHECK(oldest.name == "httpd");
@@ -122,27 +122,27 @@ TEST_CASE("who asked may be the one that is killed") {
 }
 
 TEST_CASE("of a group that is killed together each is told, its cgroup only once") {
-  const std::vector<KernelKill> kills =
+  const std::vector<deaths::KernelKill> kills =
       kills_of(summary("/job", "/job/a", 10) + killed(10) +
                "Tasks in /job are going to be killed due to memory.oom.group set\n" + killed(10) +
                killed(11, "worker") + killed(12, "worker"));
   REQUIRE(kills.size() == 4);
   CHECK(kills[0].cgroup == "/job/a");
   CHECK(kills[3].limited_cgroup == "/job");
-  Sought worker = python(70);  // in a pid namespace of its own
+  deaths::Sought worker = python(70);  // in a pid namespace of its own
   worker.pids_agree = false;
   worker.names = {"worker"};
   worker.cgroup = "/job/b";
-  CHECK(kill_of(kills, worker)->pid == 12);
+  CHECK(deaths::kill_of(kills, worker)->pid == 12);
   worker.cgroup = "/jobs";
-  CHECK(kill_of(kills, worker) == nullptr);
+  CHECK(deaths::kill_of(kills, worker) == nullptr);
 }
 
 TEST_CASE("where only the reaper's line is left, it tells") {
-  const KernelKill kill =
+  const deaths::KernelKill kill =
       only_kill("oom_reaper: reaped process 5 (python3), now anon-rss:0kB, file-rss:0kB\n");
   CHECK(kill.kind == KernelLine::none);
-  CHECK(kill_of({kill}, python(5)) != nullptr);
+  CHECK(deaths::kill_of({kill}, python(5)) != nullptr);
 }
 
 TEST_CASE("a line is torn, or tells of something else") {
@@ -153,87 +153,89 @@ TEST_CASE("a line is torn, or tells of something else") {
 }
 
 TEST_CASE("where pids agree the pid and the name are what fits") {
-  const std::vector<KernelKill> kills =
+  const std::vector<deaths::KernelKill> kills =
       kills_of(summary("/job", "/job", 20) + killed(20) + killed(21));
-  CHECK(kill_of(kills, python(20))->pid == 20);
-  CHECK(kill_of(kills, python(22)) == nullptr);
+  CHECK(deaths::kill_of(kills, python(20))->pid == 20);
+  CHECK(deaths::kill_of(kills, python(22)) == nullptr);
 
   SUBCASE("another program had this pid") {
-    Sought other = python(20);
+    deaths::Sought other = python(20);
     other.names = {"bash"};
-    CHECK(kill_of(kills, other) == nullptr);
+    CHECK(deaths::kill_of(kills, other) == nullptr);
     other.cgroup = "/job";  // it has changed its name since
-    CHECK(kill_of(kills, other) != nullptr);
+    CHECK(deaths::kill_of(kills, other) != nullptr);
   }
   SUBCASE("the kernel named the bundle's writer, which shares its memory") {
-    Sought sought = python(22);
+    deaths::Sought sought = python(22);
     sought.helper_pid = 21;
-    CHECK(kill_of(kills, sought)->pid == 21);
-    CHECK_FALSE(only_others(kills, sought));
+    CHECK(deaths::kill_of(kills, sought)->pid == 21);
+    CHECK_FALSE(deaths::only_others(kills, sought));
   }
   SUBCASE("the name is cut by the kernel") {
-    Sought other = python(30);
+    deaths::Sought other = python(30);
     other.names = {"a_very_long_program_name"};
-    CHECK(kill_of(kills_of(killed(30, "a_very_long_pro")), other) != nullptr);
+    CHECK(deaths::kill_of(kills_of(killed(30, "a_very_long_pro")), other) != nullptr);
   }
   SUBCASE("the kill was before its last sign of life, or another boot's") {
-    Sought later = python(20);
+    deaths::Sought later = python(20);
     later.from_realtime_ns = 1001 * kSecond;
-    CHECK(kill_of(kills, later) == nullptr);
-    Sought earlier = python(20);
+    CHECK(deaths::kill_of(kills, later) == nullptr);
+    deaths::Sought earlier = python(20);
     earlier.to_realtime_ns = 999 * kSecond;
-    CHECK(kill_of(kills, earlier) == nullptr);
+    CHECK(deaths::kill_of(kills, earlier) == nullptr);
   }
   SUBCASE("somebody like it was killed in the same cgroup") {
-    Sought like = python(22);
+    deaths::Sought like = python(22);
     like.cgroup = "/job";
-    CHECK(kill_of(kills, like) == nullptr);
+    CHECK(deaths::kill_of(kills, like) == nullptr);
   }
 }
 
 TEST_CASE("in a container cgroup, name and size are what fits") {
   for (const std::string& cgroup : {kDocker, kKubernetes, kSystemd}) {
-    const std::vector<KernelKill> kills = kills_of(summary(cgroup, cgroup, 31337) + killed(31337));
-    Sought inside = python(17);
+    const std::vector<deaths::KernelKill> kills =
+        kills_of(summary(cgroup, cgroup, 31337) + killed(31337));
+    deaths::Sought inside = python(17);
     inside.pids_agree = false;
     inside.cgroup = cgroup;
-    CHECK(kill_of(kills, inside) != nullptr);
+    CHECK(deaths::kill_of(kills, inside) != nullptr);
 
     inside.cgroup = cgroup.substr(cgroup.rfind('/'));  // as a namespace shows it
-    CHECK(kill_of(kills, inside) != nullptr);
+    CHECK(deaths::kill_of(kills, inside) != nullptr);
     inside.cgroup = "/";  // one that shows nothing
-    CHECK(kill_of(kills, inside) == nullptr);
+    CHECK(deaths::kill_of(kills, inside) == nullptr);
 
     inside.cgroup = cgroup;
     SUBCASE("another program") {
       inside.names = {"nginx"};
-      CHECK(kill_of(kills, inside) == nullptr);
+      CHECK(deaths::kill_of(kills, inside) == nullptr);
     }
     SUBCASE("it held far more, or could not hold so much") {
       inside.rss_bytes = 900 * kMiB;
-      CHECK(kill_of(kills, inside) == nullptr);
+      CHECK(deaths::kill_of(kills, inside) == nullptr);
       inside.rss_bytes = inside.most_bytes = 2 * kMiB;
-      CHECK(kill_of(kills_of(summary(cgroup, cgroup, 31337) + killed(31337, "python3", 800)),
-                    inside) == nullptr);
+      CHECK(deaths::kill_of(
+                kills_of(summary(cgroup, cgroup, 31337) + killed(31337, "python3", 800)), inside) ==
+            nullptr);
     }
     SUBCASE("another container") {
       inside.cgroup = "/docker/ffff";
-      CHECK(kill_of(kills, inside) == nullptr);
+      CHECK(deaths::kill_of(kills, inside) == nullptr);
     }
   }
 }
 
 TEST_CASE("the log may tell of others only") {
-  const std::vector<KernelKill> kills = kills_of(summary("/job", "/job", 20) + killed(20));
-  Sought sought = python(22);
-  CHECK(only_others(kills, sought));
-  CHECK_FALSE(only_others(kills, python(20)));
-  CHECK_FALSE(only_others({}, sought));
+  const std::vector<deaths::KernelKill> kills = kills_of(summary("/job", "/job", 20) + killed(20));
+  deaths::Sought sought = python(22);
+  CHECK(deaths::only_others(kills, sought));
+  CHECK_FALSE(deaths::only_others(kills, python(20)));
+  CHECK_FALSE(deaths::only_others({}, sought));
   sought.cgroup = "/job";
-  CHECK(only_others(kills, sought));
+  CHECK(deaths::only_others(kills, sought));
   sought.cgroup = "/elsewhere";
-  CHECK_FALSE(only_others(kills, sought));
-  CHECK(only_others(kills_of(killed(20)), sought));
+  CHECK_FALSE(deaths::only_others(kills, sought));
+  CHECK(deaths::only_others(kills_of(killed(20)), sought));
   sought.from_realtime_ns = 1005 * kSecond;
-  CHECK_FALSE(only_others(kills_of(killed(20)), sought));
+  CHECK_FALSE(deaths::only_others(kills_of(killed(20)), sought));
 }

@@ -20,7 +20,7 @@ struct Scene : FakeSystem {
     kills(0);
     file(cgroup("memory/job") / "cgroup.procs", std::to_string(getpid()) + "\n");
   }
-  void start(Watch& watch, const std::string& others = {}) const {
+  void start(deaths::Watch& watch, const std::string& others = {}) const {
     watch.started(kProgram);
     file(cgroup("memory/job") / "cgroup.procs",
          std::to_string(getpid()) + "\n" + std::to_string(kProgram) + "\n" + others);
@@ -34,13 +34,13 @@ struct Scene : FakeSystem {
 
 TEST_CASE("a kill that is counted while its process still ends") {
   const Scene scene;
-  Watch watch;
+  deaths::Watch watch;
   scene.start(watch);
   watch.look();
   scene.kills(1);
   SUBCASE("between two looks") {}
   SUBCASE("and a look falls between") { watch.look(); }
-  const Watched seen = watch.ended(kKilled);
+  const deaths::Watched seen = watch.ended(kKilled);
   CHECK(seen.alone);
   CHECK(seen.at_once);
   CHECK_FALSE(seen.others);
@@ -48,7 +48,7 @@ TEST_CASE("a kill that is counted while its process still ends") {
 
 TEST_CASE("a kill that it outlived") {
   const Scene scene;
-  Watch watch;
+  deaths::Watch watch;
   scene.start(watch);
   scene.kills(1);
   watch.look();
@@ -58,7 +58,7 @@ TEST_CASE("a kill that it outlived") {
 
 TEST_CASE("another in its cgroup") {
   const Scene scene;
-  Watch watch;
+  deaths::Watch watch;
   scene.start(watch, "1000000\n");
   watch.look();
   CHECK_FALSE(watch.ended(kKilled).alone);

@@ -1,6 +1,6 @@
 // Which series there are, and for how long.
 #define DOCTEST_CONFIG_IMPLEMENT_WITH_MAIN
-#include "tools/metrics/census.h"
+#include "tools/service/fleet/process_registry.h"
 
 #include <doctest/doctest.h>
 
@@ -18,7 +18,7 @@ class World {
  public:
   World() {
     image_.session().header().failures_total = 3;
-    tools::Session session;
+    tools::bundles::Session session;
     session.path = image_.path();
     session.alive = true;
     census_.began(session, false);
@@ -33,9 +33,9 @@ class World {
 
   // Of the process, of its program: what is served now.
   struct Page {
-    const RowFigures* process = nullptr;
-    const RowFigures* program = nullptr;
-    std::map<SeriesRow, RowFigures> rows;
+    const service::RowFigures* process = nullptr;
+    const service::RowFigures* program = nullptr;
+    std::map<service::SeriesRow, service::RowFigures> rows;
   };
   std::unique_ptr<Page> page() {
     census_.look();
@@ -48,12 +48,12 @@ class World {
   }
 
  private:
-  Attendant::Clock::time_point now_{1000h};
+  service::Attendant::Clock::time_point now_{1000h};
   RecordingImage image_;
-  Census census_{{}, [this] { return now_; }};
+  service::Census census_{{}, [this] { return now_; }};
 };
 
-std::uint64_t deaths(const RowFigures& figures) {
+std::uint64_t deaths(const service::RowFigures& figures) {
   return figures.counts.deaths[static_cast<std::size_t>(VerdictCode::exited)];
 }
 

@@ -11,16 +11,16 @@
 #include <new>
 #include <string>
 
-#include "tools/alerts/deliveries.h"
+#include "tools/service/alerts/notifier_processes.h"
 
 using namespace oomrec::tools;
 using namespace std::chrono_literals;
-using Clock = Attendant::Clock;
+using Clock = service::Attendant::Clock;
 
 namespace {
 
 // As the watcher does.
-void attend_for(Deliveries& deliveries, std::chrono::milliseconds longest) {
+void attend_for(service::Deliveries& deliveries, std::chrono::milliseconds longest) {
   const auto until = Clock::now() + longest;
   for (;;) {
     std::vector<pollfd> polled;
@@ -34,7 +34,7 @@ void attend_for(Deliveries& deliveries, std::chrono::milliseconds longest) {
   }
 }
 
-std::size_t running(const Deliveries& deliveries) {
+std::size_t running(const service::Deliveries& deliveries) {
   std::vector<pollfd> polled;
   deliveries.add_polled(polled);
   return polled.size();
@@ -63,14 +63,14 @@ TEST_CASE("a command gets the whole text, however long") {
   const std::string text(300'000, 'x');
   Told* const told = shared();
   const int ours = dup(1);
-  const Courier courier{"--test", 5s, [&] {
-                          char piece[4096];
-                          for (ssize_t got = 0; (got = read(0, piece, sizeof piece)) > 0;)
-                            told->bytes += static_cast<std::size_t>(got);
-                          told->closed = fcntl(ours, F_GETFD) < 0;
-                          return 0;
-                        }};
-  Deliveries deliveries;
+  const service::Courier courier{"--test", 5s, [&] {
+                                   char piece[4096];
+                                   for (ssize_t got = 0; (got = read(0, piece, sizeof piece)) > 0;)
+                                     told->bytes += static_cast<std::size_t>(got);
+                                   told->closed = fcntl(ours, F_GETFD) < 0;
+                                   return 0;
+                                 }};
+  service::Deliveries deliveries;
   deliveries.add(courier, text);
   CHECK(running(deliveries) == 1);
   attend_for(deliveries, 5s);
@@ -83,11 +83,11 @@ TEST_CASE("a command gets the whole text, however long") {
 }
 
 TEST_CASE("one that takes too long is ended, with its children") {
-  const Courier courier{"--test", 1s, [] {
-                          execl("/bin/sh", "sh", "-c", "sleep 60 & sleep 60", nullptr);
-                          return 127;
-                        }};
-  Deliveries deliveries;
+  const service::Courier courier{"--test", 1s, [] {
+                                   execl("/bin/sh", "sh", "-c", "sleep 60 & sleep 60", nullptr);
+                                   return 127;
+                                 }};
+  service::Deliveries deliveries;
   const auto began = Clock::now();
   deliveries.add(courier, "text");
   attend_for(deliveries, 10s);
@@ -98,11 +98,11 @@ TEST_CASE("one that takes too long is ended, with its children") {
 }
 
 TEST_CASE("four run at once, sixteen wait, and the rest is left out") {
-  const Courier courier{"--test", 10s, [] {
-                          usleep(200'000);
-                          return 0;
-                        }};
-  Deliveries deliveries;
+  const service::Courier courier{"--test", 10s, [] {
+                                   usleep(200'000);
+                                   return 0;
+                                 }};
+  service::Deliveries deliveries;
   for (int i = 0; i < 30; ++i) deliveries.add(courier, "text");
   CHECK(running(deliveries) == 4);
   const auto began = Clock::now();

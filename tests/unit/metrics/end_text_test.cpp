@@ -2,15 +2,15 @@
 #define DOCTEST_CONFIG_IMPLEMENT_WITH_MAIN
 #include <doctest/doctest.h>
 
-#include "tools/alerts/end_text.h"
-#include "tools/metrics/label_values.h"
+#include "tools/service/alerts/end_text.h"
+#include "tools/service/fleet/label_values.h"
 
 using namespace oomrec;
 using namespace oomrec::tools;
 
 TEST_CASE("how it ended and what came before are told apart") {
   const auto text = [](std::string_view outcome, VerdictCode verdict) {
-    return end_text(outcome, verdict);
+    return service::end_text(outcome, verdict);
   };
   CHECK(text("signal 9", VerdictCode::soft_limit) ==
         "was ended by SIGKILL after a refusal at its soft limit");
@@ -27,10 +27,12 @@ TEST_CASE("how it ended and what came before are told apart") {
 }
 
 TEST_CASE("each verdict that memory is the reason for has words of its own") {
-  for (const VerdictCode verdict : verdicts_of_deaths()) {
+  for (const VerdictCode verdict : service::verdicts_of_deaths()) {
     CAPTURE(name_of(verdict));
-    const bool plain = end_text("signal 9", verdict).ends_with(" after memory was refused");
-    const bool is_plain = !is_for_memory(verdict) || verdict == VerdictCode::allocation_failed ||
+    const bool plain =
+        service::end_text("signal 9", verdict).ends_with(" after memory was refused");
+    const bool is_plain = !service::is_for_memory(verdict) ||
+                          verdict == VerdictCode::allocation_failed ||
                           verdict == VerdictCode::crash_after_refusal;
     CHECK(plain == is_plain);
   }

@@ -3,11 +3,11 @@
 
 #include <algorithm>
 
-#include "tools/alerts/couriers.h"
-#include "tools/error.h"
-#include "tools/metrics/endpoint.h"
-#include "tools/metrics/exposition.h"
-#include "tools/metrics/label_values.h"
+#include "tools/base/error.h"
+#include "tools/service/alerts/notifiers.h"
+#include "tools/service/fleet/label_values.h"
+#include "tools/service/metrics/endpoint.h"
+#include "tools/service/metrics/exposition.h"
 
 using namespace oomrec;
 using namespace oomrec::tools;
@@ -18,12 +18,12 @@ bool has_line(const std::string& text, const std::string& line) {
   return ("\n" + text).find("\n" + line + "\n") != std::string::npos;
 }
 
-Gauges near(std::uint64_t headroom, std::uint64_t limit, std::uint64_t live) {
-  Gauges gauges;
+service::Gauges near(std::uint64_t headroom, std::uint64_t limit, std::uint64_t live) {
+  service::Gauges gauges;
   gauges.spaces[Space::heap] = {live, live + 1};
   gauges.rss_bytes = 17;
   gauges.limits[LimitKind::soft] = limit;
-  gauges.nearest = Gauges::Nearest{LimitKind::soft, limit, headroom};
+  gauges.nearest = service::Gauges::Nearest{LimitKind::soft, limit, headroom};
   gauges.devices[{"cuda:0", "GPU-1"}] = {live, 1009};
   return gauges;
 }
@@ -31,19 +31,19 @@ Gauges near(std::uint64_t headroom, std::uint64_t limit, std::uint64_t live) {
 }  // namespace
 
 TEST_CASE("label values are escaped, and what no terminal and no parser takes is replaced") {
-  CHECK(escaped_label("plain é") == "plain é");
-  CHECK(escaped_label("a\\b\"c\nd") == "a\\\\b\\\"c\\nd");
-  CHECK(escaped_label("\n") == "\\n");
-  CHECK(escaped_label("a\xff"
-                      "b") ==
+  CHECK(service::escaped_label("plain é") == "plain é");
+  CHECK(service::escaped_label("a\\b\"c\nd") == "a\\\\b\\\"c\\nd");
+  CHECK(service::escaped_label("\n") == "\\n");
+  CHECK(service::escaped_label("a\xff"
+                               "b") ==
         "a\uFFFD"
         "b");
-  CHECK(escaped_label("a\x01\rb") == "a??b");
-  CHECK(escaped_label("") == "");
+  CHECK(service::escaped_label("a\x01\rb") == "a??b");
+  CHECK(service::escaped_label("") == "");
 }
 
 TEST_CASE("a program has the sum of what its processes hold, and the nearest of their limits") {
-  Gauges sum;
+  service::Gauges sum;
   sum.add(near(101, 1000, 307));
   sum.add(near(29, 500, 211));
   CHECK(sum.spaces[Space::heap].live == 307 + 211);
@@ -55,31 +55,32 @@ TEST_CASE("a program has the sum of what its processes hold, and the nearest of 
 }
 
 TEST_CASE("counters of a row that is born since the last scrape are 0, gauges are as they are") {
-  const auto now = Attendant::Clock::now();
-  std::map<SeriesRow, RowFigures> rows;
+  const auto now = service::Attendant::Clock::now();
+  std::map<service::SeriesRow, service::RowFigures> rows;
   for (const int pid : {7, 8}) {
-    RowFigures& figures = rows[SeriesRow{"train", "0", pid}];
+    service::RowFigures& figures = rows[service::SeriesRow{"train", "0", pid}];
     figures.gauges.rss_bytes = 101;
     figures.counts.events = 53;
     figures.counts.failures[Api::malloc] = 3;
     figures.born = now - std::chrono::seconds{pid == 7 ? 60 : 1};
   }
-  const std::string text = exposition(rows, now - std::chrono::seconds{10});
+  const std::string text = service::exposition(rows, now - std::chrono::seconds{10});
   CHECK(has_line(text, R"(oomrec_events_total{program="train",rank="0",pid="7"} 53)"));
   CHECK(has_line(text, R"(oomrec_events_total{program="train",rank="0",pid="8"} 0)"));
   CHECK(
       has_line(text, R"(oomrec_failures_total{program="train",rank="0",pid="8",api="malloc"} 0)"));
   CHECK(has_line(text, R"(oomrec_rss_bytes{program="train",rank="0",pid="8"} 101)"));
-  CHECK(has_line(exposition(rows),
+  CHECK(has_line(service::exposition(rows),
                  R"(oomrec_failures_total{program="train",rank="0",pid="8",api="malloc"} 3)"));
 }
 
 TEST_CASE("functions of a GPU's driver are there where one is reached") {
-  std::map<SeriesRow, RowFigures> rows;
-  rows[SeriesRow{"a", "", 1}].reached[static_cast<std::size_t>(session::Vendor::cuda)] = true;
-  rows[SeriesRow{"a", "", 2}];
-  rows[SeriesRow{"a", ""}];
-  const std::string text = exposition(rows);
+  std::map<service::SeriesRow, service::RowFigures> rows;
+  rows[service::SeriesRow{"a", "", 1}].reached[static_cast<std::size_t>(session::Vendor::cuda)] =
+      true;
+  rows[service::SeriesRow{"a", "", 2}];
+  rows[service::SeriesRow{"a", ""}];
+  const std::string text = service::exposition(rows);
   const auto line = [](const std::string& pid) {
     return "oomrec_failures_total{program=\"a\",rank=\"\"" + pid + ",api=\"cuMemAlloc\"} 0";
   };
@@ -89,51 +90,53 @@ TEST_CASE("functions of a GPU's driver are there where one is reached") {
 }
 
 TEST_CASE("which functions can be refused") {
-  const auto has = [](ApiSet set, Api api) {
-    const std::vector<Api>& apis = refusable_apis(set);
+  const auto has = [](service::ApiSet set, Api api) {
+    const std::vector<Api>& apis = service::refusable_apis(set);
     return std::find(apis.begin(), apis.end(), api) != apis.end();
   };
-  CHECK(has(ApiSet::host, Api::malloc));
-  CHECK(has(ApiSet::host, Api::pthread_create));
-  CHECK(has(ApiSet::host, Api::reportOutOfMemoryToProfiler));
-  CHECK(has(ApiSet::host, Api::none));  // other
-  CHECK(!has(ApiSet::host, Api::free));
-  CHECK(!has(ApiSet::host, Api::munmap));
-  CHECK(!has(ApiSet::host, Api::cuMemAlloc));
-  CHECK(has(ApiSet::cuda, Api::cuMemAlloc));
-  CHECK(has(ApiSet::cuda, Api::cuCtxCreate));
-  CHECK(!has(ApiSet::cuda, Api::cuMemFree));
-  CHECK(!has(ApiSet::cuda, Api::cuMemPoolTrimTo));
-  CHECK(has(ApiSet::hip, Api::hipMalloc));
-  CHECK(!has(ApiSet::hip, Api::hipHostFree));
-  CHECK(refusable_apis(ApiSet::host).size() == 20);
-  CHECK(refusable_apis(ApiSet::cuda).size() + refusable_apis(ApiSet::hip).size() <= 110);
-  CHECK(verdicts_of_deaths().size() == kVerdictNames.size() - 3);
+  CHECK(has(service::ApiSet::host, Api::malloc));
+  CHECK(has(service::ApiSet::host, Api::pthread_create));
+  CHECK(has(service::ApiSet::host, Api::reportOutOfMemoryToProfiler));
+  CHECK(has(service::ApiSet::host, Api::none));  // other
+  CHECK(!has(service::ApiSet::host, Api::free));
+  CHECK(!has(service::ApiSet::host, Api::munmap));
+  CHECK(!has(service::ApiSet::host, Api::cuMemAlloc));
+  CHECK(has(service::ApiSet::cuda, Api::cuMemAlloc));
+  CHECK(has(service::ApiSet::cuda, Api::cuCtxCreate));
+  CHECK(!has(service::ApiSet::cuda, Api::cuMemFree));
+  CHECK(!has(service::ApiSet::cuda, Api::cuMemPoolTrimTo));
+  CHECK(has(service::ApiSet::hip, Api::hipMalloc));
+  CHECK(!has(service::ApiSet::hip, Api::hipHostFree));
+  CHECK(service::refusable_apis(service::ApiSet::host).size() == 20);
+  CHECK(service::refusable_apis(service::ApiSet::cuda).size() +
+            service::refusable_apis(service::ApiSet::hip).size() <=
+        110);
+  CHECK(service::verdicts_of_deaths().size() == kVerdictNames.size() - 3);
 }
 
 TEST_CASE("addresses to serve at") {
-  CHECK(endpoint_in("9464").host == "");
-  CHECK(endpoint_in("9464").port == 9464);
-  CHECK(endpoint_in(":0").port == 0);
-  CHECK(endpoint_in("0.0.0.0:1").host == "0.0.0.0");
-  CHECK(endpoint_in("[::1]:9464").host == "::1");
-  CHECK(endpoint_in("[::]:9464").port == 9464);
+  CHECK(service::endpoint_in("9464").host == "");
+  CHECK(service::endpoint_in("9464").port == 9464);
+  CHECK(service::endpoint_in(":0").port == 0);
+  CHECK(service::endpoint_in("0.0.0.0:1").host == "0.0.0.0");
+  CHECK(service::endpoint_in("[::1]:9464").host == "::1");
+  CHECK(service::endpoint_in("[::]:9464").port == 9464);
   for (const char* const text :
        {"", ":", "a:", "::1:9464", "1.2.3.4:65536", "host:-1", "host: 1", "9464 ", "0x10"})
-    CHECK_THROWS_AS(endpoint_in(text), Error);
+    CHECK_THROWS_AS(service::endpoint_in(text), Error);
 }
 
 TEST_CASE("URLs to post to") {
-  const HttpUrl plain = http_url_in("http://host");
+  const service::HttpUrl plain = service::http_url_in("http://host");
   CHECK(plain.host == "host");
   CHECK(plain.port == "80");
   CHECK(plain.path == "/");
-  const HttpUrl long_one = http_url_in("http://[::1]:8080/a/b?c=d#e");
+  const service::HttpUrl long_one = service::http_url_in("http://[::1]:8080/a/b?c=d#e");
   CHECK(long_one.host == "::1");
   CHECK(long_one.port == "8080");
   CHECK(long_one.path == "/a/b?c=d");
-  CHECK(http_url_in("http://h?x").path == "/?x");
+  CHECK(service::http_url_in("http://h?x").path == "/?x");
   for (const char* const text : {"", "http://", "http://:80/", "http://h:x/", "http://h:123456/",
                                  "http://a b/", "http://h/\r\nX: y", "http://u:p@h/", "ftp://h/"})
-    CHECK_THROWS_AS(http_url_in(text), Error);
+    CHECK_THROWS_AS(service::http_url_in(text), Error);
 }

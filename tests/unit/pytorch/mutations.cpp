@@ -6,8 +6,8 @@
 #include <iterator>
 #include <random>
 
-#include "tools/pytorch/pickle_reader.h"
-#include "tools/pytorch/snapshot.h"
+#include "tools/formats/pytorch/pickle_reader.h"
+#include "tools/formats/pytorch/snapshot.h"
 
 using namespace oomrec;
 using namespace oomrec::tools;
@@ -34,7 +34,7 @@ std::string damaged(const std::string& whole, std::mt19937_64& random) {
 }
 
 // Visits what a reader visits.
-std::uint64_t walked(const ImportedSnapshot& snapshot) {
+std::uint64_t walked(const formats::ImportedSnapshot& snapshot) {
   using session::TableId;
   const session::View view{session::Bytes::contiguous(snapshot.bytes.get(), snapshot.count)};
   if (view.problem() != session::Problem::none) std::abort();
@@ -66,9 +66,9 @@ int main(int count, char** words) {
   for (int round = 0; round < rounds; ++round) {
     try {
       const std::string bytes = damaged(whole, random);
-      sum += walked(import_snapshot(bytes, 1));
+      sum += walked(formats::import_snapshot(bytes, 1));
       ++read;
-    } catch (const PickleError&) {
+    } catch (const formats::PickleError&) {
     }
   }
   if (sum == 1) return 3;  // so that it is computed

@@ -64,7 +64,8 @@ bool complete_last_by_crash(InHook, bool, unsigned) noexcept {
   return true;
 }
 
-bool complete_texts_of(InHook, std::uint64_t number, const ExceptionTexts&, unsigned) noexcept {
+bool complete_texts_of(InHook, std::uint64_t number, const text::ExceptionTexts&,
+                       unsigned) noexcept {
   ++doubles::g_bundles.completed;
   doubles::g_bundles.told = number;
   return true;

@@ -5,7 +5,7 @@
 #include <set>
 
 #include "tests/unit/report/image.h"
-#include "tools/advice/advice.h"
+#include "tools/findings/advice/advice.h"
 
 using namespace oomrec;
 using namespace oomrec::tools;
@@ -15,9 +15,9 @@ namespace {
 constexpr std::uint64_t kMiB = std::uint64_t{1} << 20;
 constexpr std::uint64_t kGiB = std::uint64_t{1} << 30;
 
-Place python(std::string file, std::string function) {
-  Place place;
-  place.kind = Place::Kind::python;
+recording::Place python(std::string file, std::string function) {
+  recording::Place place;
+  place.kind = recording::Place::Kind::python;
   place.file = std::move(file);
   place.function = std::move(function);
   place.line = 7;
@@ -25,9 +25,9 @@ Place python(std::string file, std::string function) {
 }
 
 // A training program at its limit, whose largest holder is level.
-AdviceFacts facts() {
-  AdviceFacts facts;
-  HeldBy held;
+findings::AdviceFacts facts() {
+  findings::AdviceFacts facts;
+  findings::HeldBy held;
   held.subject = "train.py:7 make_batch";
   held.stack = {python("/p/train.py", "make_batch"), python("/p/train.py", "main")};
   held.holder = 5;
@@ -47,83 +47,85 @@ AdviceFacts facts() {
 
 struct Trial {
   std::string_view rule;
-  void (*fires)(AdviceFacts&);
-  void (*does_not)(AdviceFacts&);
+  void (*fires)(findings::AdviceFacts&);
+  void (*does_not)(findings::AdviceFacts&);
   bool names_holder;
 };
 
-void grow(AdviceFacts& facts) {
-  facts.held[0].growth = Growth{};
+void grow(findings::AdviceFacts& facts) {
+  facts.held[0].growth = findings::Growth{};
   facts.held[0].growth->bytes = 580.0 * kMiB;
   facts.held[0].growth->window_seconds = 60;
 }
 
-DeviceFigures device_with(std::uint64_t allocated, std::uint64_t reserved) {
-  DeviceFigures device;
+recording::DeviceFigures device_with(std::uint64_t allocated, std::uint64_t reserved) {
+  recording::DeviceFigures device;
   device.label = "cuda:0";
   device.torch = {allocated, reserved, {}};
   return device;
 }
 
 const Trial kTrials[] = {
-    {"request_above_limit", [](AdviceFacts& f) { f.request_bytes = 2 * kGiB; },
-     [](AdviceFacts& f) { f.request_bytes = kGiB; }, false},
-    {"shared_memory", [](AdviceFacts& f) { f.verdict = VerdictCode::shared_memory_full; },
-     [](AdviceFacts& f) { f.verdict = VerdictCode::soft_limit; }, false},
+    {"request_above_limit", [](findings::AdviceFacts& f) { f.request_bytes = 2 * kGiB; },
+     [](findings::AdviceFacts& f) { f.request_bytes = kGiB; }, false},
+    {"shared_memory", [](findings::AdviceFacts& f) { f.verdict = VerdictCode::shared_memory_full; },
+     [](findings::AdviceFacts& f) { f.verdict = VerdictCode::soft_limit; }, false},
     {"kept_graph",
-     [](AdviceFacts& f) {
+     [](findings::AdviceFacts& f) {
        grow(f);
        f.held[0].stack.insert(f.held[0].stack.begin(),
                               python("/v/site-packages/torch/nn/functional.py", "linear"));
      },
-     [](AdviceFacts& f) {
+     [](findings::AdviceFacts& f) {
        f.held[0].stack.insert(f.held[0].stack.begin(),
                               python("/v/site-packages/torch/nn/functional.py", "linear"));
      },
      true},
     {"growing", grow,
-     [](AdviceFacts& f) {
+     [](findings::AdviceFacts& f) {
        grow(f);
        f.held[0].bytes = 100 * kMiB;  // little
      },
      true},
     {"lost",
-     [](AdviceFacts& f) {
+     [](findings::AdviceFacts& f) {
        grow(f);
-       for (Place& place : f.held[0].stack) place.kind = Place::Kind::native;
+       for (recording::Place& place : f.held[0].stack) place.kind = recording::Place::Kind::native;
      },
      grow, true},
     {"data_loader",
-     [](AdviceFacts& f) {
+     [](findings::AdviceFacts& f) {
        f.held[0].stack.push_back(
            python("/v/site-packages/torch/utils/data/dataloader.py", "__next__"));
      },
-     [](AdviceFacts& f) {
+     [](findings::AdviceFacts& f) {
        f.held[0].stack.push_back(python("/p/torch_utils/data.py", "__next__"));
      },
      true},
-    {"pinned_memory", [](AdviceFacts& f) { f.held[0].space = Space::cuda_host; },
-     [](AdviceFacts& f) { f.held[0].space = Space::cuda; }, true},
-    {"cache", [](AdviceFacts& f) { f.held[0].subject = "store.py:3 fill_cache"; },
-     [](AdviceFacts& f) {
+    {"pinned_memory", [](findings::AdviceFacts& f) { f.held[0].space = Space::cuda_host; },
+     [](findings::AdviceFacts& f) { f.held[0].space = Space::cuda; }, true},
+    {"cache", [](findings::AdviceFacts& f) { f.held[0].subject = "store.py:3 fill_cache"; },
+     [](findings::AdviceFacts& f) {
        f.held[0].subject = "store.py:3 fill_cache";
        f.held[0].bytes = 100 * kMiB;  // little
      },
      true},
     {"read_whole",
-     [](AdviceFacts& f) { f.request_stack = {python("/v/pandas/io.py", "read_csv")}; },
-     [](AdviceFacts& f) { f.request_stack = {python("/v/pandas/io.py", "to_csv")}; }, false},
-    {"device_fragmentation", [](AdviceFacts& f) { f.devices = {device_with(6 * kGiB, 10 * kGiB)}; },
-     [](AdviceFacts& f) { f.devices = {device_with(8 * kGiB, 10 * kGiB)}; }, false},
-    {"thread_arenas", [](AdviceFacts& f) { f.threads = 32, f.rss_bytes = 2 * kGiB; },
-     [](AdviceFacts& f) { f.threads = 2, f.rss_bytes = 2 * kGiB; }, false},
-    {"many_small", [](AdviceFacts& f) { f.held[0].count = 10'000'000; },
-     [](AdviceFacts& f) { f.held[0].count = 1'000'000; }, true},
+     [](findings::AdviceFacts& f) { f.request_stack = {python("/v/pandas/io.py", "read_csv")}; },
+     [](findings::AdviceFacts& f) { f.request_stack = {python("/v/pandas/io.py", "to_csv")}; },
+     false},
+    {"device_fragmentation",
+     [](findings::AdviceFacts& f) { f.devices = {device_with(6 * kGiB, 10 * kGiB)}; },
+     [](findings::AdviceFacts& f) { f.devices = {device_with(8 * kGiB, 10 * kGiB)}; }, false},
+    {"thread_arenas", [](findings::AdviceFacts& f) { f.threads = 32, f.rss_bytes = 2 * kGiB; },
+     [](findings::AdviceFacts& f) { f.threads = 2, f.rss_bytes = 2 * kGiB; }, false},
+    {"many_small", [](findings::AdviceFacts& f) { f.held[0].count = 10'000'000; },
+     [](findings::AdviceFacts& f) { f.held[0].count = 1'000'000; }, true},
 };
 
-std::set<std::string_view> rules_of(const AdviceFacts& facts) {
+std::set<std::string_view> rules_of(const findings::AdviceFacts& facts) {
   std::set<std::string_view> rules;
-  for (const Hint& hint : advice_of(facts)) rules.insert(hint.rule);
+  for (const findings::Hint& hint : findings::advice_of(facts)) rules.insert(hint.rule);
   return rules;
 }
 
@@ -132,17 +134,18 @@ std::set<std::string_view> rules_of(const AdviceFacts& facts) {
 TEST_CASE("each rule fires where it should, and alone") {
   std::set<std::string_view> tried;
   for (const Trial& trial : kTrials) {
-    AdviceFacts ill = facts(), well = facts();
+    findings::AdviceFacts ill = facts(), well = facts();
     trial.fires(ill);
     trial.does_not(well);
     CHECK_MESSAGE(rules_of(ill) == std::set<std::string_view>{trial.rule}, trial.rule);
     CHECK_MESSAGE(!rules_of(well).contains(trial.rule), trial.rule);
-    const std::vector<Hint> advice = advice_of(ill);
+    const std::vector<findings::Hint> advice = findings::advice_of(ill);
     CHECK(advice.at(0).holder.has_value() == trial.names_holder);
     CHECK_MESSAGE(advice[0].text.size() > 40, advice[0].text);
     tried.insert(trial.rule);
   }
-  for (const AdviceRule& rule : advice_rules()) CHECK_MESSAGE(tried.contains(rule.name), rule.name);
+  for (const findings::AdviceRule& rule : findings::advice_rules())
+    CHECK_MESSAGE(tried.contains(rule.name), rule.name);
   CHECK(rules_of(facts()).empty());
 }
 
@@ -168,7 +171,7 @@ TEST_CASE("the facts of a recording: who holds, by its line, over time") {
   }
   image.header().last_tick_ns = image.header().start_monotonic_ns + 13'000'000'000;
 
-  const AdviceFacts facts = advice_facts(image.source());
+  const findings::AdviceFacts facts = findings::advice_facts(image.source());
 
   REQUIRE(facts.held.size() == 2);
   CHECK(facts.held[0].subject == "/home/me/train.py:12 keep");

@@ -6,19 +6,19 @@
 
 #include "tests/unit/common/bundle/session_image.h"
 #include "tests/unit/scratch_directory.h"
-#include "tools/bundles/source.h"
+#include "tools/bundles/opening/open.h"
 
 namespace oomrec::tests {
 
 struct ReadableImage : session::TrainingSession {
   // Dead: of another boot.
-  tools::Source source() const {
+  tools::bundles::Source source() const {
     const std::string path = directory_.path() + "/a.session";
     const session::Bytes bytes = view().bytes();
     std::ofstream{path, std::ios::binary}.write(
         reinterpret_cast<const char*>(bytes.at(0, bytes.total)),
         static_cast<std::streamsize>(bytes.total));
-    return tools::open_source(path);
+    return tools::bundles::open_source(path);
   }
 
   std::uint64_t python(std::string_view file_path, std::string_view function, std::uint32_t line) {

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "tools/json.h"
+#include "tools/base/json.h"
 
 namespace oomrec::tests {
 

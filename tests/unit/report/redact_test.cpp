@@ -4,11 +4,12 @@
 #include <fstream>
 
 #include "tests/unit/report/image.h"
-#include "tools/error.h"
-#include "tools/redact/bundle.h"
-#include "tools/redact/files.h"
-#include "tools/redact/recording.h"
-#include "tools/redact/words.h"
+#include "tools/base/error.h"
+#include "tools/bundles/opening/open.h"
+#include "tools/bundles/redact/bundle.h"
+#include "tools/bundles/redact/files.h"
+#include "tools/bundles/redact/recording.h"
+#include "tools/bundles/redact/words.h"
 
 using namespace oomrec;
 using namespace oomrec::tools;
@@ -19,13 +20,13 @@ namespace {
 // In the recording: host node7, working directory /home/me, and a file of the user "alice".
 struct Example : ReadableImage {
   Example() { python("/home/alice/src/deep/model.py", "forward", 3); }
-  RedactedWords words() const { return RedactedWords{*source().recording}; }
+  bundles::RedactedWords words() const { return bundles::RedactedWords{*source().recording}; }
 };
 
 }  // namespace
 
 TEST_CASE("a path tells the code, not the machine") {
-  const RedactedWords words = Example{}.words();
+  const bundles::RedactedWords words = Example{}.words();
   const std::pair<const char*, const char*> paths[] = {
       {"/home/me/train.py", "train.py"},
       {"/home/me/pkg/sub/train.py", "sub/train.py"},
@@ -47,7 +48,7 @@ TEST_CASE("a path tells the code, not the machine") {
 }
 
 TEST_CASE("a text loses paths and names, and nothing else") {
-  const RedactedWords words = Example{}.words();
+  const bundles::RedactedWords words = Example{}.words();
   CHECK(words.text("1.0 GiB of 2 GiB in use (99 %), at 10:15") ==
         "1.0 GiB of 2 GiB in use (99 %), at 10:15");
   CHECK(words.text("in /home/alice/src/model.py:31: too large") == "in src/model.py:31: too large");
@@ -72,9 +73,9 @@ TEST_CASE("the recording holds nothing of its machine, and all of its stacks") {
   image.header().heap_note = image.string("heap not observed: /home/alice/lib/liba.so");
   std::strcpy(image.header().death.kernel_line, "oom-kill: memcg=/x/y/z/job-17,task=python3");
   std::strcpy(image.header().shared.path, "/dev/shm/alice/x/file");
-  const Source source = image.source();
-  const std::string bytes =
-      redacted_recording(*source.recording, RedactedWords{*source.recording}, nullptr);
+  const bundles::Source source = image.source();
+  const std::string bytes = bundles::redacted_recording(
+      *source.recording, bundles::RedactedWords{*source.recording}, nullptr);
 
   for (const char* word : {"node7", "/home", "alice", "--token", "customer", "Smith",
                            "nobody refers", "user.slice", "/x/y", "batch=8"})
@@ -83,16 +84,16 @@ TEST_CASE("the recording holds nothing of its machine, and all of its stacks") {
   tests::ScratchDirectory directory;
   const std::string path = directory.path() + "/recording.oomrec";
   std::ofstream{path, std::ios::binary} << bytes;
-  const Source read = open_source(path);
-  const Recording& recording = *read.recording;
+  const bundles::Source read = bundles::open_source(path);
+  const recording::Recording& recording = *read.recording;
   CHECK(recording.arguments().empty());
   CHECK(recording.text(recording.header().executable) == "bin/python3.11");
   CHECK(recording.text(recording.header().heap_note) == "heap not observed: lib/liba.so");
   CHECK(std::string{recording.header().death.kernel_line} ==
         "oom-kill: memcg=z/job-17,task=python3");
   CHECK(recording.header().pid == 4711);
-  const std::vector<HolderFigures> before = source.recording->holders(),
-                                   after = recording.holders();
+  const std::vector<recording::HolderFigures> before = source.recording->holders(),
+                                              after = recording.holders();
   REQUIRE(after.size() == before.size());
   std::vector<std::string> labels;
   for (std::size_t i = 0; i < after.size(); ++i) {
@@ -109,17 +110,17 @@ TEST_CASE("the recording holds nothing of its machine, and all of its stacks") {
 }
 
 TEST_CASE("members that are about machine and user lose their value, the others their paths") {
-  const RedactedWords words = Example{}.words();
-  const Json redacted =
-      redacted_file("environment.json",
-                    {{"host", "node7"},
-                     {"argv", {"python3", "train.py"}},
-                     {"cwd", "/home/me"},
-                     {"ram_bytes", 17},
-                     {"environment", {{"PYTHONPATH", "/home/alice"}}},
-                     {"modules", {{{"path", "/home/alice/lib/liba.so"}, {"build_id", "abc"}}}},
-                     {"gpus", {{{"uuid", "GPU-1"}, {"name", "Card"}}}}},
-                    words);
+  const bundles::RedactedWords words = Example{}.words();
+  const Json redacted = bundles::redacted_file(
+      "environment.json",
+      {{"host", "node7"},
+       {"argv", {"python3", "train.py"}},
+       {"cwd", "/home/me"},
+       {"ram_bytes", 17},
+       {"environment", {{"PYTHONPATH", "/home/alice"}}},
+       {"modules", {{{"path", "/home/alice/lib/liba.so"}, {"build_id", "abc"}}}},
+       {"gpus", {{{"uuid", "GPU-1"}, {"name", "Card"}}}}},
+      words);
   CHECK(redacted == Json{{"host", nullptr},
                          {"argv", nullptr},
                          {"cwd", nullptr},
@@ -127,11 +128,12 @@ TEST_CASE("members that are about machine and user lose their value, the others 
                          {"environment", Json::object()},
                          {"modules", {{{"path", "lib/liba.so"}, {"build_id", "abc"}}}},
                          {"gpus", {{{"uuid", nullptr}, {"name", "Card"}}}}});
-  const Json metadata = redacted_file("metadata.json",
-                                      {{"context", "for alice"},
-                                       {"custom_metadata", {{"customer", "Smith"}}},
-                                       {"verdict", {{"summary", "no room in /home/me/out/x"}}}},
-                                      words);
+  const Json metadata =
+      bundles::redacted_file("metadata.json",
+                             {{"context", "for alice"},
+                              {"custom_metadata", {{"customer", "Smith"}}},
+                              {"verdict", {{"summary", "no room in /home/me/out/x"}}}},
+                             words);
   CHECK(metadata == Json{{"context", nullptr},
                          {"custom_metadata", Json::object()},
                          {"verdict", {{"summary", "no room in out/x"}}}});
@@ -139,18 +141,18 @@ TEST_CASE("members that are about machine and user lose their value, the others 
 
 TEST_CASE("a redacted bundle says so, and is not written over another") {
   Example image;
-  const Source source = image.source();
+  const bundles::Source source = image.source();
   tests::ScratchDirectory directory;
   const std::filesystem::path to = directory.path() + "/given";
 
-  write_redacted(source, to);
+  bundles::write_redacted(source, to);
 
-  const Source read = open_source(to);
-  CHECK(is_redacted(read));
-  CHECK_FALSE(is_redacted(source));
+  const bundles::Source read = bundles::open_source(to);
+  CHECK(bundles::is_redacted(read));
+  CHECK_FALSE(bundles::is_redacted(source));
   CHECK(read.failure() == source.failure());
   CHECK(read.trigger() == source.trigger());
   CHECK(read.outcome() == source.outcome());
   CHECK(read.verdict().code == source.verdict().code);
-  CHECK_THROWS_AS(write_redacted(source, to), Error);
+  CHECK_THROWS_AS(bundles::write_redacted(source, to), Error);
 }

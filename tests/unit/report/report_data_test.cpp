@@ -6,11 +6,11 @@
 
 #include "tests/unit/report/image.h"
 #include "tests/unit/report/inflated.h"
-#include "tools/report/container.h"
-#include "tools/report/data.h"
-#include "tools/report/page.h"
-#include "tools/report/place_kinds.h"
-#include "tools/report/text_table.h"
+#include "tools/views/report/container.h"
+#include "tools/views/report/data.h"
+#include "tools/views/report/page.h"
+#include "tools/views/report/place_kinds.h"
+#include "tools/views/report/text_table.h"
 
 using namespace oomrec;
 using oomrec::tests::Inflated;
@@ -20,7 +20,7 @@ using session::TableId;
 namespace {
 
 Inflated report_of(const ReadableImage& image) {
-  return Inflated{report_data(image.source()).bytes};
+  return Inflated{views::report_data(image.source()).bytes};
 }
 
 using Names = std::vector<std::string>;
@@ -39,17 +39,17 @@ std::size_t row_of(const Inflated& report, const std::string& innermost) {
 }  // namespace
 
 TEST_CASE("base64 is what RFC 4648 says") {
-  CHECK(tools::base64("") == "");
-  CHECK(tools::base64("f") == "Zg==");
-  CHECK(tools::base64("fo") == "Zm8=");
-  CHECK(tools::base64("foo") == "Zm9v");
-  CHECK(tools::base64("foob") == "Zm9vYg==");
-  CHECK(tools::base64("\xff\xfe\xfd") == "//79");
+  CHECK(tools::views::base64("") == "");
+  CHECK(tools::views::base64("f") == "Zg==");
+  CHECK(tools::views::base64("fo") == "Zm8=");
+  CHECK(tools::views::base64("foo") == "Zm9v");
+  CHECK(tools::views::base64("foob") == "Zm9vYg==");
+  CHECK(tools::views::base64("\xff\xfe\xfd") == "//79");
 }
 
 TEST_CASE("a container gives back its numbers, whatever stands before them") {
   for (std::size_t length = 0; length < 20; ++length) {
-    tools::Container container;
+    tools::views::Container container;
     std::vector<std::uint8_t> bytes(length, 7);
     container.add("a", bytes);
     container.add("b", std::vector<std::uint16_t>{65535, 0, 3});
@@ -178,8 +178,8 @@ TEST_CASE("a place says whose code it is") {
        node = report.index("node_parent", node))
     kinds.insert(kinds.begin(), static_cast<unsigned>(
                                     report.index("place_kind", report.index("node_place", node))));
-  CHECK(kinds == std::vector<unsigned>{tools::kInterpreter, 1 | tools::kImport, 1, 1 | tools::kOwn,
-                                       tools::kAllocator, 2});
+  CHECK(kinds == std::vector<unsigned>{tools::views::kInterpreter, 1 | tools::views::kImport, 1,
+                                       1 | tools::views::kOwn, tools::views::kAllocator, 2});
   const Names functions = report.functions(row);
   CHECK(functions[0] == "python3.11+0x10");
   CHECK(functions[4] == "libc.so.6+0x20");
@@ -265,7 +265,7 @@ TEST_CASE("moments, checkpoints, marks and refusals have the wall's time") {
 }
 
 TEST_CASE("a name that is longer than any true one is cut") {
-  tools::TextTable texts;
+  tools::views::TextTable texts;
   const std::uint32_t longest = texts.id(std::string(60'000, 'n'));
   CHECK(longest == texts.id(std::string(50'000, 'n')));
   CHECK(texts.id("n") == longest + 1);
@@ -281,8 +281,8 @@ TEST_CASE("names are made harmless and cut, whatever they hold") {
   image.holder(image.stack({hostile, zeros}), Space::heap, 1, 1);
   image.header().host[0] = '\x1b';
 
-  const tools::Source source = image.source();
-  const std::string data = report_data(source).bytes;
+  const tools::bundles::Source source = image.source();
+  const std::string data = views::report_data(source).bytes;
   const Inflated report{data};
 
   bool there = false;
@@ -293,10 +293,10 @@ TEST_CASE("names are made harmless and cut, whatever they hold") {
                        [](char byte) { return static_cast<unsigned char>(byte) < ' '; }));
   }
   CHECK(there);
-  const std::string page = tools::report_page("<b>\"&", {"flame", "a & b"}, data);
+  const std::string page = tools::views::report_page("<b>\"&", {"flame", "a & b"}, data);
   CHECK(page.find("&lt;b&gt;&quot;&amp;") != page.npos);
   CHECK(page.find("<b>\"&") == page.npos);
   CHECK(page.find("alert(1)") == page.npos);
   CHECK(page.find("data-view=\"flame\" data-label=\"a &amp; b\"") != page.npos);
-  CHECK(page.find(tools::base64(data)) != page.npos);
+  CHECK(page.find(tools::views::base64(data)) != page.npos);
 }

@@ -4,9 +4,9 @@
 #include <fstream>
 
 #include "tests/unit/tools/recording_image.h"
-#include "tools/analysis/call_tree.h"
-#include "tools/analysis/statistics.h"
-#include "tools/error.h"
+#include "tools/base/error.h"
+#include "tools/recording/analysis/call_tree.h"
+#include "tools/recording/analysis/statistics.h"
 
 using namespace oomrec;
 using namespace oomrec::tools;
@@ -30,7 +30,7 @@ struct Sample {
   }
 };
 
-std::string function_of(const TreeNode& node, const Places& places) {
+std::string function_of(const recording::TreeNode& node, const recording::Places& places) {
   return places[node.place].function;
 }
 
@@ -38,19 +38,20 @@ std::string function_of(const TreeNode& node, const Places& places) {
 
 TEST_CASE("holders whose stacks read alike are one, the largest first") {
   Sample sample;
-  const Recording recording{sample.image.path()};
-  Places places{recording, {}};
-  Stacks stacks{recording, places};
+  const recording::Recording recording{sample.image.path()};
+  recording::Places places{recording, {}};
+  recording::Stacks stacks{recording, places};
 
-  const auto rows = merged(recording.holders(), stacks, At::end);
+  const auto rows = recording::merged(recording.holders(), stacks, recording::At::end);
 
   REQUIRE(rows.size() == 3);
   CHECK(rows[0].bytes == 409);
   CHECK(rows[0].space == Space::map);
   CHECK(rows[1].bytes == 307);
   CHECK(rows[2].bytes == 101 + 203);
-  CHECK(merged(recording.holders(), stacks, At::peak)[0].bytes == 1001 + 2003);
-  const std::vector<PlaceId> stack = stacks.places(rows[2].stack);
+  CHECK(recording::merged(recording.holders(), stacks, recording::At::peak)[0].bytes ==
+        1001 + 2003);
+  const std::vector<recording::PlaceId> stack = stacks.places(rows[2].stack);
   REQUIRE(stack.size() == 3);
   CHECK(places[stack[0]].function == "leaf");
   CHECK(places[stack[0]].line == 40);
@@ -79,20 +80,20 @@ TEST_CASE("holders that differ in the interpreter's own functions alone are one"
   // Before there is any Python code the interpreter's functions are all there is to tell.
   image.holder(image.stack({python(1), python(5)}), Space::heap, 23, 23, 23);
   image.holder(image.stack({python(1), python(6)}), Space::heap, 19, 19, 19);
-  const Recording recording{image.path()};
-  Places places{recording, {}};
-  Stacks stacks{recording, places};
+  const recording::Recording recording{image.path()};
+  recording::Places places{recording, {}};
+  recording::Stacks stacks{recording, places};
 
-  const auto rows = merged(recording.holders(), stacks, At::end);
+  const auto rows = recording::merged(recording.holders(), stacks, recording::At::end);
 
   std::vector<std::uint64_t> bytes;
-  for (const StackFigures& row : rows) bytes.push_back(row.bytes);
+  for (const recording::StackFigures& row : rows) bytes.push_back(row.bytes);
   CHECK(bytes == std::vector<std::uint64_t>{101 + 503, 53, 41, 31, 23, 19});
   CHECK(rows[0].count == 1 + 5);
   CHECK(stacks.places(rows[0].stack) == places.of_stack(later));
-  const TreeNode root = call_tree(rows, stacks, places, {});
+  const recording::TreeNode root = recording::call_tree(rows, stacks, places, {});
   REQUIRE(!root.children.empty());
-  const TreeNode& asked = root.children[0];
+  const recording::TreeNode& asked = root.children[0];
   CHECK(asked.bytes == 101 + 503 + 53 + 31);
   REQUIRE(asked.children.size() == 1);
   CHECK(function_of(asked.children[0], places) == "keep");
@@ -108,23 +109,23 @@ TEST_CASE("of many lines called from one each is a stack of its own, from whatev
     const std::uint64_t callee = image.python("/p/train.py", "callee", 20 + i % kLines);
     image.holder(image.stack({main, callee}), Space::heap, 1000 + i, 1, 1);
   }
-  const Recording recording{image.path()};
-  Places places{recording, {}};
-  Stacks stacks{recording, places};
+  const recording::Recording recording{image.path()};
+  recording::Places places{recording, {}};
+  recording::Stacks stacks{recording, places};
 
-  const auto rows = merged(recording.holders(), stacks, At::end);
+  const auto rows = recording::merged(recording.holders(), stacks, recording::At::end);
 
   REQUIRE(rows.size() == kLines);
   for (std::uint32_t i = 0; i < kLines; ++i) {
-    const PlaceId callee = stacks.innermost(rows[i].stack);
+    const recording::PlaceId callee = stacks.innermost(rows[i].stack);
     CHECK(rows[i].bytes == 2 * (1000 + places[callee].line - 20) + kLines);
     CHECK(places[stacks.innermost(stacks.parent(rows[i].stack))].function == "main");
   }
   CHECK(stacks.size() == 1 + 1 + kLines);
   for (const bool top_down : {false, true}) {
-    TreeBounds bounds;
+    recording::TreeBounds bounds;
     bounds.top_down = top_down;
-    const TreeNode root = call_tree(rows, stacks, places, bounds);
+    const recording::TreeNode root = recording::call_tree(rows, stacks, places, bounds);
     CHECK((top_down ? root.children.at(0) : root).children.size() == kLines);
   }
 }
@@ -132,19 +133,19 @@ TEST_CASE("of many lines called from one each is a stack of its own, from whatev
 TEST_CASE("a holder that did not change since the peak held then what it holds now") {
   Sample sample;
   sample.image.session().header().spaces[0].peak_epoch = 7;
-  const Recording recording{sample.image.path()};
+  const recording::Recording recording{sample.image.path()};
   CHECK(recording.holders()[0].peak_bytes == 101);
 }
 
 TEST_CASE("the inverted tree begins with who allocated") {
   Sample sample;
-  const Recording recording{sample.image.path()};
-  Places places{recording, {}};
-  Stacks stacks{recording, places};
-  const auto rows = merged(recording.holders(), stacks, At::end);
+  const recording::Recording recording{sample.image.path()};
+  recording::Places places{recording, {}};
+  recording::Stacks stacks{recording, places};
+  const auto rows = recording::merged(recording.holders(), stacks, recording::At::end);
 
   SUBCASE("inverted") {
-    const TreeNode root = call_tree(rows, stacks, places, {});
+    const recording::TreeNode root = recording::call_tree(rows, stacks, places, {});
     CHECK(root.bytes == 101 + 203 + 307 + 409);
     REQUIRE(root.children.size() == 2);
     CHECK(function_of(root.children[0], places) == "leaf");
@@ -155,34 +156,34 @@ TEST_CASE("the inverted tree begins with who allocated") {
     CHECK(root.children[0].children[1].bytes == 304);
   }
   SUBCASE("top down") {
-    TreeBounds bounds;
+    recording::TreeBounds bounds;
     bounds.top_down = true;
-    const TreeNode root = call_tree(rows, stacks, places, bounds);
+    const recording::TreeNode root = recording::call_tree(rows, stacks, places, bounds);
     REQUIRE(root.children.size() == 1);
     CHECK(function_of(root.children[0], places) == "main");
     CHECK(root.children[0].children[0].bytes == 307 + 409);
   }
   SUBCASE("small branches and deep ones are left out") {
-    TreeBounds bounds;
+    recording::TreeBounds bounds;
     bounds.max_depth = 1;
     bounds.min_share = 0.5;
-    const TreeNode root = call_tree(rows, stacks, places, bounds);
+    const recording::TreeNode root = recording::call_tree(rows, stacks, places, bounds);
     REQUIRE(root.children.size() == 1);
     CHECK(root.children[0].children.empty());
     CHECK(root.children[0].is_cut);
     CHECK(root.small_children == 1);
     CHECK(root.small_bytes == 409);
-    CHECK_FALSE(call_tree(rows, stacks, places, {}).children[0].is_cut);
+    CHECK_FALSE(recording::call_tree(rows, stacks, places, {}).children[0].is_cut);
   }
 }
 
 TEST_CASE("statistics add up what was ever allocated, by the innermost Python line") {
   Sample sample;
-  const Recording recording{sample.image.path()};
-  Places places{recording, {}};
-  Stacks stacks{recording, places};
+  const recording::Recording recording{sample.image.path()};
+  recording::Places places{recording, {}};
+  recording::Stacks stacks{recording, places};
 
-  const Statistics statistics = statistics_of(recording, stacks, places);
+  const recording::Statistics statistics = recording::statistics_of(recording, stacks, places);
 
   REQUIRE(statistics.by_bytes.size() == 2);
   CHECK(places[statistics.by_bytes[0].place].function == "leaf");
@@ -197,12 +198,12 @@ TEST_CASE("a stack is known by the innermost Python line of the program's own") 
   const std::uint64_t load = image.python("<frozen importlib._bootstrap>", "load", 30);
   const std::uint32_t own = image.stack({main, ones});
   const std::uint32_t foreign = image.stack({load, ones});
-  const Recording recording{image.path()};
-  Places places{recording, {}};
-  Stacks stacks{recording, places};
+  const recording::Recording recording{image.path()};
+  recording::Places places{recording, {}};
+  recording::Stacks stacks{recording, places};
   const auto subject = [&](std::uint32_t node) {
-    const StackId stack = stacks.of_node(node);
-    return places[subjects_of(stacks, places)[stack]].function;
+    const recording::StackId stack = stacks.of_node(node);
+    return places[recording::subjects_of(stacks, places)[stack]].function;
   };
 
   CHECK(subject(own) == "main");
@@ -213,13 +214,13 @@ TEST_CASE("a file that is no recording is bad input, in words") {
   const std::string path = "/tmp/oomrec-test-no-recording";
   std::ofstream{path} << std::string(100'000, 'x');
   try {
-    const Recording recording{path};
+    const recording::Recording recording{path};
     FAIL("it was taken for one");
   } catch (const Error& error) {
     CHECK(error.code() == Exit::bad_input);
     CHECK(std::string{error.what()}.find("not a recording") != std::string::npos);
   }
   std::filesystem::remove(path);
-  CHECK_THROWS_AS(Recording{"/nowhere/at/all"}, Error);
-  CHECK_THROWS_AS(Recording{"/tmp"}, Error);
+  CHECK_THROWS_AS(recording::Recording{"/nowhere/at/all"}, Error);
+  CHECK_THROWS_AS(recording::Recording{"/tmp"}, Error);
 }

@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "tests/unit/tools/recording_image.h"
-#include "tools/diff/difference.h"
+#include "tools/findings/diff/difference.h"
 
 using namespace oomrec;
 using namespace oomrec::tools;
@@ -15,14 +15,14 @@ namespace {
 struct Side {
   explicit Side(const RecordingImage& image) : recording(image.path()) {}
 
-  DiffSide side() { return {recording, stacks, places}; }
+  findings::DiffSide side() { return {recording, stacks, places}; }
 
-  Recording recording;
-  Places places{recording, {}};
-  Stacks stacks{recording, places};
+  recording::Recording recording;
+  recording::Places places{recording, {}};
+  recording::Stacks stacks{recording, places};
 };
 
-std::string function_of(const Side& side, StackId stack) {
+std::string function_of(const Side& side, recording::StackId stack) {
   return stack == 0 ? "" : side.places[side.stacks.innermost(stack)].function;
 }
 
@@ -50,20 +50,21 @@ TEST_CASE("stacks that read alike are one, from whatever thread; growth first") 
   Side before{first};
   Side after{second};
 
-  const Difference found = difference(before.side(), after.side(), At::end, std::nullopt);
+  const findings::Difference found =
+      findings::difference(before.side(), after.side(), recording::At::end, std::nullopt);
 
   REQUIRE(found.stacks.size() == 5);
   std::vector<std::int64_t> growth;
   std::vector<std::string_view> words;
-  for (const StackChange& row : found.stacks) {
+  for (const findings::StackChange& row : found.stacks) {
     growth.push_back(row.growth());
     words.push_back(row.word());
   }
   CHECK(growth == std::vector<std::int64_t>{6000, 2000, 0, -300, -800});
   CHECK(words == std::vector<std::string_view>{"grown", "new", "same", "gone", "shrunk"});
-  CHECK(found.stacks[0].match == Match::place);
+  CHECK(found.stacks[0].match == findings::Match::place);
   CHECK(found.stacks[0].before.count == 20);
-  CHECK(found.stacks[1].match == Match::none);
+  CHECK(found.stacks[1].match == findings::Match::none);
   CHECK(function_of(after, found.stacks[1].stack_after) == "comes");
   CHECK(function_of(before, found.stacks[3].stack_before) == "goes");
   CHECK(found.stacks[2].space == Space::map);
@@ -92,7 +93,8 @@ TEST_CASE("a function is told by its line that grew most, one that shrank by wha
   Side before{first};
   Side after{second};
 
-  const Difference found = difference(before.side(), after.side(), At::end, std::nullopt);
+  const findings::Difference found =
+      findings::difference(before.side(), after.side(), recording::At::end, std::nullopt);
 
   REQUIRE(found.functions.size() == 2);
   CHECK(after.places[found.functions[0].place_after].line == 5);
@@ -120,13 +122,14 @@ TEST_CASE("where lines and directories differ, functions and names of files matc
   Side before{first};
   Side after{second};
 
-  const Difference found = difference(before.side(), after.side(), At::end, std::nullopt);
+  const findings::Difference found =
+      findings::difference(before.side(), after.side(), recording::At::end, std::nullopt);
 
   REQUIRE(found.stacks.size() == 2);
-  CHECK(found.stacks[0].match == Match::symbol);
+  CHECK(found.stacks[0].match == findings::Match::symbol);
   CHECK(found.stacks[0].before.bytes == 700);
   CHECK(found.stacks[0].after.bytes == 900);
-  CHECK(found.stacks[1].match == Match::symbol);
+  CHECK(found.stacks[1].match == findings::Match::symbol);
   CHECK(found.stacks[1].growth() == 10);
 }
 
@@ -144,11 +147,13 @@ TEST_CASE("a function of that name in another file, or another caller, is anothe
   Side before{first};
   Side after{second};
 
-  const Difference found = difference(before.side(), after.side(), At::end, std::nullopt);
+  const findings::Difference found =
+      findings::difference(before.side(), after.side(), recording::At::end, std::nullopt);
 
   CHECK(found.stacks.size() == 4);
-  CHECK(std::all_of(found.stacks.begin(), found.stacks.end(),
-                    [](const StackChange& row) { return row.match == Match::none; }));
+  CHECK(std::all_of(found.stacks.begin(), found.stacks.end(), [](const findings::StackChange& row) {
+    return row.match == findings::Match::none;
+  }));
 }
 
 TEST_CASE("what was held at the peak, and what was allocated ever, of one space") {
@@ -160,16 +165,16 @@ TEST_CASE("what was held at the peak, and what was allocated ever, of one space"
   Side before{first};
   Side after{second};
 
-  const auto growth = [&](At at, std::optional<Space> only) {
-    const Difference found = difference(before.side(), after.side(), at, only);
+  const auto growth = [&](recording::At at, std::optional<Space> only) {
+    const findings::Difference found = findings::difference(before.side(), after.side(), at, only);
     std::int64_t sum = 0;
-    for (const StackChange& row : found.stacks) sum += row.growth();
+    for (const findings::StackChange& row : found.stacks) sum += row.growth();
     return sum;
   };
-  CHECK(growth(At::peak, Space::heap) == 200);
-  CHECK(growth(At::ever, Space::heap) == 6000);
-  CHECK(growth(At::end, Space::map) == 50);
-  CHECK(growth(At::end, std::nullopt) == 50);
+  CHECK(growth(recording::At::peak, Space::heap) == 200);
+  CHECK(growth(recording::At::ever, Space::heap) == 6000);
+  CHECK(growth(recording::At::end, Space::map) == 50);
+  CHECK(growth(recording::At::end, std::nullopt) == 50);
 }
 
 TEST_CASE("changes that the chance of sampling explains are told apart") {
@@ -190,7 +195,8 @@ TEST_CASE("changes that the chance of sampling explains are told apart") {
   Side before{first};
   Side after{second};
 
-  const Difference found = difference(before.side(), after.side(), At::end, std::nullopt);
+  const findings::Difference found =
+      findings::difference(before.side(), after.side(), recording::At::end, std::nullopt);
 
   REQUIRE(found.stacks.size() == 2);
   CHECK_FALSE(found.stacks[0].by_chance);

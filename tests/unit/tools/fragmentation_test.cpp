@@ -2,7 +2,7 @@
 #include <doctest/doctest.h>
 
 #include "common/system/files.h"
-#include "tools/fragmentation/figures.h"
+#include "tools/findings/fragmentation/figures.h"
 
 #include <sys/mman.h>
 #include <unistd.h>
@@ -53,8 +53,8 @@ std::vector<HeapArea> areas_in(const std::string& maps) {
   return areas;
 }
 
-Fragmentation heap(std::uint64_t held, std::uint64_t live) {
-  Fragmentation figures;
+findings::Fragmentation heap(std::uint64_t held, std::uint64_t live) {
+  findings::Fragmentation figures;
   figures.heap.areas.emplace();
   figures.heap.areas->count = 1;
   figures.heap.areas->held_bytes = held;
@@ -62,9 +62,10 @@ Fragmentation heap(std::uint64_t held, std::uint64_t live) {
   return figures;
 }
 
-std::vector<std::string> rules(const Fragmentation& figures) {
+std::vector<std::string> rules(const findings::Fragmentation& figures) {
   std::vector<std::string> names;
-  for (const Remedy& advice : remedies_for(figures)) names.emplace_back(advice.rule);
+  for (const findings::Remedy& advice : findings::remedies_for(figures))
+    names.emplace_back(advice.rule);
   return names;
 }
 
@@ -132,21 +133,23 @@ TEST_CASE("lines longer than the buffer, and a file cut anywhere") {
 }
 
 TEST_CASE("a block is placed as glibc places it") {
-  CHECK(placed(0x1010, 1).end - placed(0x1010, 1).start == 32);
-  CHECK(placed(0x1010, 24).end - placed(0x1010, 24).start == 32);
-  CHECK(placed(0x1010, 25).end - placed(0x1010, 25).start == 48);
-  CHECK(placed(0x1010, 100).start == 0x1000);
-  CHECK(placed(0, 100).start == 0);
-  CHECK(placed(~std::uint64_t{0}, ~std::uint64_t{0}).end > placed(~std::uint64_t{0}, 1).start);
+  CHECK(findings::placed(0x1010, 1).end - findings::placed(0x1010, 1).start == 32);
+  CHECK(findings::placed(0x1010, 24).end - findings::placed(0x1010, 24).start == 32);
+  CHECK(findings::placed(0x1010, 25).end - findings::placed(0x1010, 25).start == 48);
+  CHECK(findings::placed(0x1010, 100).start == 0x1000);
+  CHECK(findings::placed(0, 100).start == 0);
+  CHECK(findings::placed(~std::uint64_t{0}, ~std::uint64_t{0}).end >
+        findings::placed(~std::uint64_t{0}, 1).start);
 }
 
 TEST_CASE("runs between blocks, with their whole pages") {
   const std::vector<HeapArea> areas = {{0x10000, 0x20000, 0, true}, {0x40000, 0x42000, 0, false}};
-  const FreeRuns runs = free_runs(areas, {{0x14000, 0x14100},
-                                          {0x10000, 0x10020},
-                                          {0x10040, 0x12000},
-                                          {0x14080, 0x20000},    // overlaps: a forged block
-                                          {0x30000, 0x31000}});  // outside
+  const findings::FreeRuns runs =
+      findings::free_runs(areas, {{0x14000, 0x14100},
+                                  {0x10000, 0x10020},
+                                  {0x10040, 0x12000},
+                                  {0x14080, 0x20000},    // overlaps: a forged block
+                                  {0x30000, 0x31000}});  // outside
 
   CHECK(runs.count == 3);
   CHECK(runs.bytes == 0x20 + 0x2000 + 0x2000);
@@ -160,8 +163,8 @@ TEST_CASE("runs between blocks, with their whole pages") {
 }
 
 TEST_CASE("an area without blocks is one run, and no area is none") {
-  CHECK(free_runs({{0x10000, 0x20000, 0, true}}, {}).bytes == 0x10000);
-  CHECK(free_runs({}, {{0x10000, 0x20000}}).count == 0);
+  CHECK(findings::free_runs({{0x10000, 0x20000, 0, true}}, {}).bytes == 0x10000);
+  CHECK(findings::free_runs({}, {{0x10000, 0x20000}}).count == 0);
 }
 
 TEST_CASE("nothing is advised where little is free") {
@@ -171,7 +174,7 @@ TEST_CASE("nothing is advised where little is free") {
 }
 
 TEST_CASE("a heap with much free: trim, and how much that is") {
-  Fragmentation figures = heap(100 * kMiB, 50 * kMiB);
+  findings::Fragmentation figures = heap(100 * kMiB, 50 * kMiB);
   CHECK(rules(figures) == Names{"free_heap"});
 
   figures.heap.runs.emplace();
@@ -183,11 +186,11 @@ TEST_CASE("a heap with much free: trim, and how much that is") {
 }
 
 TEST_CASE("many arenas of threads share, unless they were told to") {
-  Fragmentation figures = heap(400 * kMiB, 50 * kMiB);
+  findings::Fragmentation figures = heap(400 * kMiB, 50 * kMiB);
   figures.heap.areas->count = 17;
   figures.heap.areas->arenas_bytes = 300 * kMiB;
   CHECK(rules(figures) == Names{"many_arenas", "free_heap"});
-  CHECK(remedies_for(figures)[0].text.find("MALLOC_ARENA_MAX=2") != std::string::npos);
+  CHECK(findings::remedies_for(figures)[0].text.find("MALLOC_ARENA_MAX=2") != std::string::npos);
   figures.one_arena_max = true;
   CHECK(rules(figures) == Names{"free_heap"});
   figures.one_arena_max = false;
@@ -196,10 +199,10 @@ TEST_CASE("many arenas of threads share, unless they were told to") {
 }
 
 TEST_CASE("devices: PyTorch's cache with and without expandable segments, and pools") {
-  Fragmentation figures;
-  DeviceFigures& device = figures.devices.emplace_back();
+  findings::Fragmentation figures;
+  recording::DeviceFigures& device = figures.devices.emplace_back();
   device.label = "cuda:0";
-  device.torch = DeviceFigures::Torch{400 * kMiB, 1000 * kMiB, {}};
+  device.torch = recording::DeviceFigures::Torch{400 * kMiB, 1000 * kMiB, {}};
   CHECK(rules(figures) == Names{"torch_expandable"});
   figures.expandable_segments = true;
   CHECK(rules(figures) == Names{"torch_cache"});
@@ -215,7 +218,7 @@ TEST_CASE("devices: PyTorch's cache with and without expandable segments, and po
 }
 
 TEST_CASE("huge pages that are resident for little") {
-  Fragmentation figures;
+  findings::Fragmentation figures;
   figures.heap.live_bytes = 100 * kMiB;
   figures.map.anonymous_bytes = 400 * kMiB;
   figures.map.huge_page_bytes = 300 * kMiB;

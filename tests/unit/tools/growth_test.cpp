@@ -5,7 +5,7 @@
 #include <functional>
 #include <random>
 
-#include "tools/leaks/growth.h"
+#include "tools/findings/leaks/growth.h"
 
 using namespace oomrec::tools;
 
@@ -15,8 +15,9 @@ constexpr double kMiB = 1024 * 1024;
 constexpr double kSeconds = 20;
 
 // `bytes` of the part 0…1 of the time.
-HeldCurve curve_of(const std::function<double(double)>& bytes, std::size_t moments = 120) {
-  HeldCurve curve;
+findings::HeldCurve curve_of(const std::function<double(double)>& bytes,
+                             std::size_t moments = 120) {
+  findings::HeldCurve curve;
   for (std::size_t i = 0; i < moments; ++i) {
     const double part = static_cast<double>(i) / static_cast<double>(moments - 1);
     curve.add(part * kSeconds, bytes(part));
@@ -25,21 +26,21 @@ HeldCurve curve_of(const std::function<double(double)>& bytes, std::size_t momen
 }
 
 bool grows(const std::function<double(double)>& bytes) {
-  return growth_of(curve_of(bytes)).has_value();
+  return findings::growth_of(curve_of(bytes)).has_value();
 }
 
 double tooth(double part, double period) { return std::fmod(part, period) / period; }
 
 // How many blocks of a pool are held after `part` of the time, each kept for `kept`: a Poisson
 // process in its steady state, or one that never gives back.
-HeldCurve sampled(double held_bytes, double sample_bytes, bool leaks, unsigned seed) {
+findings::HeldCurve sampled(double held_bytes, double sample_bytes, bool leaks, unsigned seed) {
   std::mt19937 random{seed};
   constexpr std::size_t kMoments = 120;
   constexpr double kKept = 0.1;
   std::exponential_distribution<double> gap{held_bytes / sample_bytes / kKept};
   std::vector<double> births;
   for (double at = -kKept; at < 1; at += gap(random)) births.push_back(at);
-  HeldCurve curve;
+  findings::HeldCurve curve;
   for (std::size_t i = 0; i < kMoments; ++i) {
     const double part = static_cast<double>(i) / (kMoments - 1);
     double live = 0;
@@ -53,7 +54,8 @@ HeldCurve sampled(double held_bytes, double sample_bytes, bool leaks, unsigned s
 }  // namespace
 
 TEST_CASE("a steady leak is told with its slope and fit") {
-  const auto growth = growth_of(curve_of([](double part) { return (5 + 40 * part) * kMiB; }));
+  const auto growth =
+      findings::growth_of(curve_of([](double part) { return (5 + 40 * part) * kMiB; }));
 
   REQUIRE(growth);
   CHECK(growth->bytes == doctest::Approx(40 * kMiB));
@@ -84,7 +86,7 @@ TEST_CASE("leaks of every shape") {
 
 TEST_CASE("a leak with buffers on top has the slope of the leak") {
   int moment = 0;
-  const auto growth = growth_of(
+  const auto growth = findings::growth_of(
       curve_of([&](double part) { return (20 * part + (++moment % 7 == 0 ? 300 : 0)) * kMiB; }));
   REQUIRE(growth);
   CHECK(growth->bytes_per_second == doctest::Approx(kMiB).epsilon(0.05));
@@ -127,9 +129,9 @@ TEST_CASE("a sawtooth is none, whatever its period and wherever it ends") {
 
 TEST_CASE("fewer than eight moments tell nothing") {
   const auto linear = [](double part) { return 100 * part * kMiB; };
-  CHECK_FALSE(growth_of(curve_of(linear, 7)));
-  CHECK(growth_of(curve_of(linear, 8)));
-  CHECK_FALSE(growth_of({}));
+  CHECK_FALSE(findings::growth_of(curve_of(linear, 7)));
+  CHECK(findings::growth_of(curve_of(linear, 8)));
+  CHECK_FALSE(findings::growth_of({}));
 }
 
 TEST_CASE("the chance of sampling is no leak, and a leak is told beyond it") {
@@ -137,26 +139,29 @@ TEST_CASE("the chance of sampling is no leak, and a leak is told beyond it") {
   unsigned found = 0;
   for (unsigned seed = 0; seed < 200; ++seed) {
     for (const double held : {1.0, 4.0, 16.0, 64.0})
-      found += growth_of(sampled(held * kMiB, kSample, false, seed), kSample).has_value();
+      found += findings::growth_of(sampled(held * kMiB, kSample, false, seed), kSample).has_value();
   }
   CHECK(found <= 4);  // of 800
   unsigned missed = 0;
   for (unsigned seed = 0; seed < 100; ++seed)
-    missed += !growth_of(sampled(2.5 * kMiB, kSample, true, seed), kSample).has_value();
+    missed += !findings::growth_of(sampled(2.5 * kMiB, kSample, true, seed), kSample).has_value();
   CHECK(missed <= 5);  // of 100 leaks of 25 MiB each
 }
 
 TEST_CASE("what is kept since half of the time") {
-  CHECK(kept_since_half({}) == 0);
-  CHECK(kept_since_half(curve_of([](double part) { return 10 * part; })) == doctest::Approx(5));
-  CHECK(kept_since_half(curve_of([](double part) { return part < 0.5 ? 10 * part : 5; })) ==
-        doctest::Approx(0).epsilon(0.1));
-  CHECK(kept_since_half(curve_of([](double part) { return 1 - part; })) == doctest::Approx(0));
+  CHECK(findings::kept_since_half({}) == 0);
+  CHECK(findings::kept_since_half(curve_of([](double part) { return 10 * part; })) ==
+        doctest::Approx(5));
+  CHECK(findings::kept_since_half(curve_of([](double part) {
+          return part < 0.5 ? 10 * part : 5;
+        })) == doctest::Approx(0).epsilon(0.1));
+  CHECK(findings::kept_since_half(curve_of([](double part) { return 1 - part; })) ==
+        doctest::Approx(0));
 }
 
 TEST_CASE("numbers of samples differ beyond chance, or do not") {
-  CHECK(beyond_chance(0, 13 * 100, 100));
-  CHECK_FALSE(beyond_chance(0, 12 * 100, 100));
-  CHECK_FALSE(beyond_chance(100 * 100, 140 * 100, 100));
-  CHECK(beyond_chance(160 * 100, 100 * 100, 100));
+  CHECK(findings::beyond_chance(0, 13 * 100, 100));
+  CHECK_FALSE(findings::beyond_chance(0, 12 * 100, 100));
+  CHECK_FALSE(findings::beyond_chance(100 * 100, 140 * 100, 100));
+  CHECK(findings::beyond_chance(160 * 100, 100 * 100, 100));
 }

@@ -4,9 +4,9 @@
 #include <functional>
 
 #include "tests/unit/tools/recording_image.h"
-#include "tools/leaks/detect.h"
-#include "tools/leaks/severity.h"
-#include "tools/leaks/suggest.h"
+#include "tools/findings/leaks/detect.h"
+#include "tools/findings/leaks/severity.h"
+#include "tools/findings/leaks/suggest.h"
 
 using namespace oomrec;
 using namespace oomrec::tools;
@@ -64,12 +64,14 @@ class Image : public RecordingImage {
 struct Read {
   explicit Read(Image& image) : recording(image.finish()) {}
 
-  Leaks leaks() { return leaks_of(recording, stacks, places); }
-  std::string function_of(const Leak& leak) const { return places[leak.subject].function; }
+  findings::Leaks leaks() { return findings::leaks_of(recording, stacks, places); }
+  std::string function_of(const findings::Leak& leak) const {
+    return places[leak.subject].function;
+  }
 
-  Recording recording;
-  Places places{recording, {}};
-  Stacks stacks{recording, places};
+  recording::Recording recording;
+  recording::Places places{recording, {}};
+  recording::Stacks stacks{recording, places};
 };
 
 double steady(double) { return 50; }
@@ -84,12 +86,12 @@ TEST_CASE("stacks that grow are told, the fastest first; others are not") {
   image.holds(image.one_frame("warms_up"), [](double part) { return std::min(part * 5, 1.0) * 9; });
   Read read{image};
 
-  const Leaks leaks = read.leaks();
+  const findings::Leaks leaks = read.leaks();
 
   CHECK(leaks.checkpoints == kCheckpoints + 1);
   CHECK(leaks.seconds == doctest::Approx(20).epsilon(0.001));
   REQUIRE(leaks.leaks.size() == 2);
-  const Leak& fast = leaks.leaks[0];
+  const findings::Leak& fast = leaks.leaks[0];
   CHECK(read.function_of(fast) == "fast");
   CHECK(read.function_of(leaks.leaks[1]) == "slow");
   CHECK(fast.growth.bytes_per_second == doctest::Approx(5 * kMiB).epsilon(0.01));
@@ -110,7 +112,7 @@ TEST_CASE("threads and the interpreter's own functions do not part a leak") {
                 [](double part) { return 0.2 * part; });
   Read read{image};
 
-  const Leaks leaks = read.leaks();
+  const findings::Leaks leaks = read.leaks();
 
   REQUIRE(leaks.leaks.size() == 1);
   CHECK(leaks.leaks[0].stacks == 1);
@@ -126,13 +128,13 @@ TEST_CASE("what one line asked for in many ways grows as one") {
                 [](double part) { return 0.2 * part; });
   Read read{image};
 
-  const Leaks leaks = read.leaks();
+  const findings::Leaks leaks = read.leaks();
 
   REQUIRE(leaks.leaks.size() == 1);
   CHECK(leaks.leaks[0].stacks == 10);
   CHECK(read.function_of(leaks.leaks[0]) == "step");
   CHECK(leaks.leaks[0].growth.bytes == doctest::Approx(2 * kMiB).epsilon(0.02));
-  CHECK(suggestion_of(leaks.leaks[0], read.stacks, read.places).find("loss.item()") !=
+  CHECK(findings::suggestion_of(leaks.leaks[0], read.stacks, read.places).find("loss.item()") !=
         std::string::npos);
 }
 
@@ -158,7 +160,7 @@ TEST_CASE("what is imported stays, and is none") {
   image.holds(image.stack({import, image.line("at_import")}), grows);
   Read read{image};
 
-  const Leaks leaks = read.leaks();
+  const findings::Leaks leaks = read.leaks();
 
   REQUIRE(leaks.leaks.size() == 1);
   CHECK(read.function_of(leaks.leaks[0]) == "at_import");
@@ -171,7 +173,7 @@ TEST_CASE("PyTorch's tensors are told, and are in no sum with what they lie in")
   image.holds(image.one_frame("segments"), grows, Space::cuda);
   Read read{image};
 
-  const Leaks leaks = read.leaks();
+  const findings::Leaks leaks = read.leaks();
 
   CHECK(leaks.leaks.size() == 2);
   CHECK(leaks.bytes() == doctest::Approx(40 * kMiB).epsilon(0.02));
@@ -204,22 +206,23 @@ TEST_CASE("severity, and the limit that is reached first") {
     image.session().header().ram_bytes = 0;
     image.session().header().soft_limit_bytes = row.limit_mib * kMiB;
     Read read{image};
-    const Leaks leaks = read.leaks();
-    const auto reach = first_reached(leaks, read.recording, timeline_of(read.recording));
-    CHECK(severity_of(leaks, reach) == row.severity);
+    const findings::Leaks leaks = read.leaks();
+    const auto reach =
+        findings::first_reached(leaks, read.recording, recording::timeline_of(read.recording));
+    CHECK(findings::severity_of(leaks, reach) == row.severity);
     CHECK((reach ? reach->name : "") == row.limit);
   }
-  CHECK(severity_of({}, std::nullopt) == "none");
+  CHECK(findings::severity_of({}, std::nullopt) == "none");
 }
 
 TEST_CASE("a recording without checkpoints says nothing") {
   RecordingImage image;
   image.holder(image.stack({image.python("/p/a.py", "f", 1)}), Space::heap, 100 * kMiB, 1, 1);
-  const Recording recording{image.path()};
-  Places places{recording, {}};
-  Stacks stacks{recording, places};
+  const recording::Recording recording{image.path()};
+  recording::Places places{recording, {}};
+  recording::Stacks stacks{recording, places};
 
-  const Leaks leaks = leaks_of(recording, stacks, places);
+  const findings::Leaks leaks = findings::leaks_of(recording, stacks, places);
 
   CHECK(leaks.checkpoints == 1);
   CHECK_FALSE(leaks.can_tell());
@@ -250,8 +253,8 @@ TEST_CASE("what is tried goes by where the leak is") {
   };
   for (const Row& row : rows) image.holds(row.node, grows, row.space);
   Read read{image};
-  const Leaks leaks = read.leaks();
-  const std::vector<std::string> texts = suggestions_of(leaks, read.stacks, read.places);
+  const findings::Leaks leaks = read.leaks();
+  const std::vector<std::string> texts = findings::suggestions_of(leaks, read.stacks, read.places);
 
   CHECK(leaks.leaks.size() == std::size(rows));
   for (const Row& row : rows) {

@@ -13,10 +13,11 @@
 #include <random>
 
 #include "common/session/view.h"
-#include "tools/analysis/checkpoints.h"
-#include "tools/analysis/timeline.h"
-#include "tools/commands.h"
-#include "tools/export/format.h"
+#include "tools/bundles/opening/open.h"
+#include "tools/commands/commands.h"
+#include "tools/recording/reading/checkpoints.h"
+#include "tools/recording/reading/timeline.h"
+#include "tools/views/export/format.h"
 
 using namespace oomrec;
 using namespace oomrec::tools;
@@ -57,43 +58,46 @@ Bytes damaged(const Bytes& whole, std::mt19937_64& random) {
 
 // What the views over time stand on.
 bool is_told_over_time(const std::string& path) {
-  const Recording recording{path};
-  std::vector<HolderFigures> rows = recording.holders();
+  const recording::Recording recording{path};
+  std::vector<recording::HolderFigures> rows = recording.holders();
   recording.add_ages(rows);
-  return timeline_of(recording).moments.size() + checkpoints_of(recording).size() >= 2;
+  return recording::timeline_of(recording).moments.size() +
+             recording::checkpoints_of(recording).size() >=
+         2;
 }
 
 bool is_exported(const std::string& path, std::size_t number) {
-  const Source source = open_source(path);
-  Stacks stacks{*source.recording, *source.places};
-  const Format& format = formats()[number % formats().size()];
-  Output output{"/dev/null", format.binary};
-  for (const What what : format.what) format.write({source, stacks, {what}}, output);
+  const bundles::Source source = bundles::open_source(path);
+  recording::Stacks stacks{*source.recording, *source.places};
+  const views::Format& format = views::formats()[number % views::formats().size()];
+  views::Output output{"/dev/null", format.binary};
+  for (const views::What what : format.what) format.write({source, stacks, {what}}, output);
   return true;
 }
 
 bool is_shown(const std::string& path, unsigned round) {
   try {
-    if (round % 40 == 0) return report_command({"-o", "-", path}) == 0;  // takes ten times as long
+    if (round % 40 == 0)
+      return commands::report_command({"-o", "-", path}) == 0;  // takes ten times as long
     switch (round % 9) {
       case 0:
-        return show_command({path}) == 0;
+        return commands::show_command({path}) == 0;
       case 1:
-        return show_command({"--json", path}) == 0;
+        return commands::show_command({"--json", path}) == 0;
       case 2:
-        return stats_command({path}) == 0;
+        return commands::stats_command({path}) == 0;
       case 3:
         return is_told_over_time(path);
       case 4:
-        return leaks_command({path}) == 0;
+        return commands::leaks_command({path}) == 0;
       case 5:
-        return fragmentation_command({"--json", path}) == 0;
+        return commands::fragmentation_command({"--json", path}) == 0;
       case 6:
-        return diff_command({path, path}) == 0;
+        return commands::diff_command({path, path}) == 0;
       case 7:
         return is_exported(path, round / 9);
       default:
-        return tree_command({"--at", "peak", "--min-percent", "0", path}) == 0;
+        return commands::tree_command({"--at", "peak", "--min-percent", "0", path}) == 0;
     }
   } catch (const Error& error) {
     if (error.code() == Exit::bad_input) return false;

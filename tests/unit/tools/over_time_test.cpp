@@ -5,8 +5,8 @@
 
 #include "tests/unit/common/bundle/session_image.h"
 #include "tests/unit/scratch_directory.h"
-#include "tools/analysis/checkpoints.h"
-#include "tools/analysis/timeline.h"
+#include "tools/recording/reading/checkpoints.h"
+#include "tools/recording/reading/timeline.h"
 
 using namespace oomrec;
 using session::TableId;
@@ -28,11 +28,11 @@ struct Image : session::SessionImage {
     return header().start_monotonic_ns + seconds * kSecond;
   }
 
-  tools::Recording recording() {
+  tools::recording::Recording recording() {
     const auto path = directory_.path() + "/recording.oomrec";
     std::ofstream{path, std::ios::binary}.write(reinterpret_cast<const char*>(bytes().data()),
                                                 static_cast<std::streamsize>(bytes().size()));
-    return tools::Recording{path};
+    return tools::recording::Recording{path};
   }
 
   void point(std::uint64_t time_ns, std::uint64_t live) {
@@ -79,10 +79,11 @@ TEST_CASE("moments are in order of time; the last is the end, exact") {
   image.point(image.at(2), 200);
   image.lane(0, 16).spaces[kHeap].usable_allocated_bytes = 412;
 
-  const tools::Timeline timeline = timeline_of(image.recording());
+  const tools::recording::Timeline timeline = recording::timeline_of(image.recording());
 
   std::vector<std::uint64_t> live;
-  for (const tools::Moment& moment : timeline.moments) live.push_back(moment.live_bytes[kHeap]);
+  for (const tools::recording::Moment& moment : timeline.moments)
+    live.push_back(moment.live_bytes[kHeap]);
   CHECK(live == std::vector<std::uint64_t>{100, 200, 300, 412});
   CHECK(timeline.moments[0].time_ns == image.at(1));
   CHECK(timeline.moments[1].rss_bytes == 400);
@@ -105,7 +106,7 @@ TEST_CASE("devices' figures belong to the moment of the same time, and to the en
   seen.time_ns = image.at(2);
   seen.devices[0] = {100, 200, 1000, 50, 60, 0, 1};
 
-  const tools::Timeline timeline = timeline_of(image.recording());
+  const tools::recording::Timeline timeline = recording::timeline_of(image.recording());
 
   REQUIRE(timeline.moments.size() == 3);
   CHECK(timeline.moments[0].devices.empty());
@@ -135,7 +136,7 @@ TEST_CASE("marks and refusals are in order of time; probes are none") {
   refused(3, session::kFailureRefused);
   image.header().dropped_marks = 9;
 
-  const tools::Timeline timeline = timeline_of(image.recording());
+  const tools::recording::Timeline timeline = recording::timeline_of(image.recording());
 
   REQUIRE(timeline.marks.size() == 2);
   CHECK(timeline.marks[0].text == "epoch 1");
@@ -155,7 +156,7 @@ TEST_CASE("limits are those that bind") {
   image.header().ram_bytes = 40;
 
   std::vector<std::string> names;
-  for (const tools::LimitLine& line : timeline_of(image.recording()).limits)
+  for (const tools::recording::LimitLine& line : recording::timeline_of(image.recording()).limits)
     names.push_back(line.name);
   CHECK(names == std::vector<std::string>{"--limit", "cgroup", "RAM"});
 }
@@ -173,7 +174,8 @@ TEST_CASE("checkpoints are in order of time, their holders by size, the end last
   // Taken from an older checkpoint while a later one is being written.
   image.checkpoint(image.at(3), {{first, 30}}).time_ns = image.at(4);
 
-  const std::vector<tools::Checkpoint> found = checkpoints_of(image.recording());
+  const std::vector<tools::recording::Checkpoint> found =
+      recording::checkpoints_of(image.recording());
 
   REQUIRE(found.size() == 4);
   REQUIRE(found[0].largest.size() == 1);
@@ -195,7 +197,7 @@ TEST_CASE("more rows than a checkpoint can have, and rows that are not there, ar
   auto& entry = image.checkpoint(image.at(1), {{holder, 1}});
   entry.rows = 0xffff'ffff;
   image.checkpoint(image.at(2), {}).first_row = 0xffff'ffff;
-  const auto found = checkpoints_of(image.recording());
+  const auto found = recording::checkpoints_of(image.recording());
   REQUIRE(found.size() == 3);
   CHECK(found[0].largest.size() == 1);
   CHECK(found[1].largest.empty());
@@ -225,7 +227,7 @@ TEST_CASE("the age of a holder is that of its oldest live block, whatever table 
   range.birth_s = 4;
   range.kind = static_cast<std::uint32_t>(session::RangeKind::counted);
 
-  const tools::Recording recording = image.recording();
+  const tools::recording::Recording recording = image.recording();
   auto rows = recording.holders();
   REQUIRE(rows.size() == 4);
   CHECK_FALSE(rows[heap - 1].oldest_ns.has_value());
@@ -249,7 +251,7 @@ TEST_CASE("small blocks of the side table have ages, too") {
   words[3] = session::packed({0x10060, 10, stack, 12}, 5);
   words[9] = session::packed({0x10120, 10, stack, 7}, 5);
 
-  const tools::Recording recording = image.recording();
+  const tools::recording::Recording recording = image.recording();
   auto rows = recording.holders();
   recording.add_ages(rows);
 

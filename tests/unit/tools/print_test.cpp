@@ -5,9 +5,9 @@
 #include <algorithm>
 
 #include "tests/unit/tools/recording_image.h"
-#include "tools/print/shorten.h"
-#include "tools/print/stack.h"
-#include "tools/text.h"
+#include "tools/base/text.h"
+#include "tools/recording/stack_text/frame_selection.h"
+#include "tools/recording/stack_text/stack_text.h"
 
 using namespace oomrec;
 using namespace oomrec::tools;
@@ -15,8 +15,9 @@ using oomrec::tests::RecordingImage;
 
 namespace {
 
-std::vector<StackRow> rows(std::initializer_list<std::pair<int, Interest>> runs) {
-  std::vector<StackRow> result;
+std::vector<recording::StackRow> rows(
+    std::initializer_list<std::pair<int, recording::Interest>> runs) {
+  std::vector<recording::StackRow> result;
   for (const auto& [count, interest] : runs) {
     for (int i = 0; i < count; ++i) result.push_back({result.size(), result.size() + 1, interest});
   }
@@ -32,29 +33,29 @@ std::size_t lines_of(const std::vector<bool>& shown) {
 struct Printed {
   RecordingImage image;
   std::string text(std::uint32_t node, bool full = false) {
-    const Recording recording{image.path()};
-    Places places{recording, {}};
-    return stack_text(places.of_stack(node), places, {Terminal{STDIN_FILENO}, 0, full});
+    const recording::Recording recording{image.path()};
+    recording::Places places{recording, {}};
+    return recording::stack_text(places.of_stack(node), places, {Terminal{STDIN_FILENO}, 0, full});
   }
 };
 
 }  // namespace
 
 TEST_CASE("a stack that fits is shown whole, but for its machinery") {
-  const auto shown =
-      worth_a_line(rows({{5, Interest::library_function}, {3, Interest::machinery}}), 14);
+  const auto shown = recording::worth_a_line(
+      rows({{5, recording::Interest::library_function}, {3, recording::Interest::machinery}}), 14);
   CHECK(std::count(shown.begin(), shown.end(), true) == 5);
   CHECK_FALSE(shown[7]);
 }
 
 TEST_CASE("the program's own lines come before its functions, those before libraries") {
-  const auto stack = rows({{40, Interest::library_function},
-                           {2, Interest::own_line},
-                           {40, Interest::machinery},
-                           {9, Interest::own_function},
-                           {3, Interest::own_line},
-                           {9, Interest::library_line}});
-  const auto shown = worth_a_line(stack, 14);
+  const auto stack = rows({{40, recording::Interest::library_function},
+                           {2, recording::Interest::own_line},
+                           {40, recording::Interest::machinery},
+                           {9, recording::Interest::own_function},
+                           {3, recording::Interest::own_line},
+                           {9, recording::Interest::library_line}});
+  const auto shown = recording::worth_a_line(stack, 14);
   CHECK(lines_of(shown) <= 14);
   CHECK(shown[0]);
   for (const std::size_t own : {40u, 41u, 91u, 92u, 93u}) CHECK(shown[own]);
@@ -63,16 +64,17 @@ TEST_CASE("the program's own lines come before its functions, those before libra
 }
 
 TEST_CASE("of many lines of its own the innermost are shown, and the two outermost") {
-  const auto shown =
-      worth_a_line(rows({{9, Interest::library_function}, {30, Interest::own_line}}), 14);
+  const auto shown = recording::worth_a_line(
+      rows({{9, recording::Interest::library_function}, {30, recording::Interest::own_line}}), 14);
   CHECK(lines_of(shown) <= 14);
   for (const std::size_t own : {9u, 10u, 11u, 12u, 13u, 37u, 38u}) CHECK(shown[own]);
   CHECK_FALSE(shown[36]);
 }
 
 TEST_CASE("lines of libraries come before functions of libraries") {
-  const auto shown =
-      worth_a_line(rows({{50, Interest::library_function}, {5, Interest::library_line}}), 14);
+  const auto shown = recording::worth_a_line(
+      rows({{50, recording::Interest::library_function}, {5, recording::Interest::library_line}}),
+      14);
   for (const std::size_t line : {50u, 51u, 52u, 53u, 54u}) CHECK(shown[line]);
 }
 
@@ -80,21 +82,21 @@ TEST_CASE("any stack keeps to its lines, and a line is never spent on a gap of o
   std::uint32_t random = 7;
   int rounds = 0;
   for (; rounds < 500; ++rounds) {
-    std::vector<PlaceId> stack(random % 200);
-    std::vector<Interest> interest(stack.size());
+    std::vector<recording::PlaceId> stack(random % 200);
+    std::vector<recording::Interest> interest(stack.size());
     for (std::size_t i = 0; i < stack.size(); ++i) {
       random = random * 1664525 + 1013904223;
-      interest[i] = static_cast<Interest>(random >> 16 & 3 ? (random >> 20) % 5 : 0);
+      interest[i] = static_cast<recording::Interest>(random >> 16 & 3 ? (random >> 20) % 5 : 0);
       stack[i] = (random >> 24) % 3;
     }
-    const auto lines = folded(stack, interest);
+    const auto lines = recording::folded(stack, interest);
     std::size_t covered = 0;
-    for (const StackRow& row : lines) {
+    for (const recording::StackRow& row : lines) {
       REQUIRE(row.first == covered);
       covered = row.last;
     }
     REQUIRE(covered == stack.size());
-    const auto shown = worth_a_line(lines, 14);
+    const auto shown = recording::worth_a_line(lines, 14);
     REQUIRE(lines_of(shown) <= 14);
     for (std::size_t i = 0; i < shown.size(); ++i) {
       const bool gap_of_one =

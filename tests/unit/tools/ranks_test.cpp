@@ -2,10 +2,10 @@
 #include <doctest/doctest.h>
 
 #include "tests/unit/tools/recording_image.h"
-#include "tools/analysis/stacks.h"
-#include "tools/error.h"
-#include "tools/ranks/combined.h"
-#include "tools/ranks/job_json.h"
+#include "tools/base/error.h"
+#include "tools/bundles/ranks/combined.h"
+#include "tools/bundles/ranks/job_json.h"
+#include "tools/recording/analysis/stacks.h"
 
 using namespace oomrec;
 using namespace oomrec::tools;
@@ -16,8 +16,8 @@ namespace {
 constexpr std::uint64_t kMiB = std::uint64_t{1} << 20;
 constexpr std::uint64_t kSecond = 1'000'000'000;
 
-Moment moment(std::uint64_t seconds, std::uint64_t heap_mib) {
-  Moment made;
+recording::Moment moment(std::uint64_t seconds, std::uint64_t heap_mib) {
+  recording::Moment made;
   made.time_ns = seconds * kSecond;
   made.live_bytes[static_cast<std::size_t>(Space::heap)] = heap_mib * kMiB;
   return made;
@@ -55,8 +55,8 @@ struct RankImage : tests::RecordingImage {
   }
 };
 
-Job job_of_all(const std::vector<std::string>& paths, const std::string& mark = {}) {
-  return job_of(paths, mark, nullptr);
+bundles::Job job_of_all(const std::vector<std::string>& paths, const std::string& mark = {}) {
+  return bundles::job_of(paths, mark, nullptr);
 }
 
 }  // namespace
@@ -64,7 +64,7 @@ Job job_of_all(const std::vector<std::string>& paths, const std::string& mark = 
 TEST_CASE("a group of a launcher's variables counts when it is whole and makes sense") {
   const Json slurm = {{"RANK", "1"},          {"WORLD_SIZE", "4"},   {"SLURM_PROCID", "2"},
                       {"SLURM_LOCALID", "0"}, {"SLURM_NTASKS", "3"}, {"SLURM_JOB_ID", "77"}};
-  const auto who = rank_in(slurm);
+  const auto who = bundles::rank_in(slurm);
   REQUIRE(who);
   CHECK(who->rank == 2);
   CHECK(who->local_rank == 0);
@@ -72,48 +72,49 @@ TEST_CASE("a group of a launcher's variables counts when it is whole and makes s
   CHECK(who->job == "77");
   for (const char* rank : {"4", "-1", "1x", ""}) {
     CAPTURE(rank);
-    CHECK(!rank_in({{"RANK", rank}, {"LOCAL_RANK", "0"}, {"WORLD_SIZE", "4"}}));
+    CHECK(!bundles::rank_in({{"RANK", rank}, {"LOCAL_RANK", "0"}, {"WORLD_SIZE", "4"}}));
   }
 }
 
 TEST_CASE("growth counts from the last step back, and has to be a tenth of the peak") {
-  const std::vector<Moment> moments = {moment(1, 100), moment(2, 150), moment(3, 90),
-                                       moment(4, 120), moment(5, 154), moment(6, 300)};
-  const auto grown = first_growth(moments, 300 * kMiB);
+  const std::vector<recording::Moment> moments = {moment(1, 100), moment(2, 150), moment(3, 90),
+                                                  moment(4, 120), moment(5, 154), moment(6, 300)};
+  const auto grown = bundles::first_growth(moments, 300 * kMiB);
   REQUIRE(grown);
   CHECK(grown->time_ns == 5 * kSecond);
   CHECK(grown->bytes == 64 * kMiB);
-  CHECK(first_growth(moments, 2000 * kMiB)->time_ns == 6 * kSecond);
-  CHECK(!first_growth(moments, 4000 * kMiB));
-  CHECK(!first_growth({}, 0));
+  CHECK(bundles::first_growth(moments, 2000 * kMiB)->time_ns == 6 * kSecond);
+  CHECK(!bundles::first_growth(moments, 4000 * kMiB));
+  CHECK(!bundles::first_growth({}, 0));
 }
 
 TEST_CASE("recordings of two ranks are one, told apart by the outermost frame") {
   RankImage zero{0, 3}, two{2, 3};
   two.refusal(55, 64 * kMiB);
-  const Job job = job_of_all({two.path(), zero.path()});
+  const bundles::Job job = job_of_all({two.path(), zero.path()});
 
   REQUIRE(job.ranks.size() == 2);
   CHECK(job.missing == std::vector<std::uint32_t>{1});
   REQUIRE(job.first);
   CHECK(job.ranks[*job.first].who.rank == 2);
-  const CombinedRecording combined = combined_recording(job);
-  const Recording recording{"job", combined.bytes, combined.count};
+  const bundles::CombinedRecording combined = bundles::combined_recording(job);
+  const recording::Recording recording{"job", combined.bytes, combined.count};
   CHECK(combined.failure == 1);
   session::Failure failure{};
   REQUIRE(recording.view().read(TableId::failures, 1, failure));
   CHECK(recording.realtime_of(failure.time_ns) == 1'700'000'005 * kSecond);
 
-  Places places{recording, StoredSymbols{}};
-  Stacks stacks{recording, places};
-  const std::vector<StackFigures> rows = merged(recording.holders(), stacks, At::end);
+  recording::Places places{recording, recording::StoredSymbols{}};
+  recording::Stacks stacks{recording, places};
+  const std::vector<recording::StackFigures> rows =
+      recording::merged(recording.holders(), stacks, recording::At::end);
   REQUIRE(rows.size() == 2);
   CHECK(rows[0].bytes == 3 * kMiB);
-  const std::vector<PlaceId> stack = stacks.places(rows[0].stack);
+  const std::vector<recording::PlaceId> stack = stacks.places(rows[0].stack);
   REQUIRE(stack.size() == 3);
   CHECK(places[stack[0]].function == "fill");
   CHECK(places[stack[2]].function == "[rank 2]");
-  CHECK(merged(recording.holders(), stacks, At::peak)[0].bytes == 4 * kMiB);
+  CHECK(recording::merged(recording.holders(), stacks, recording::At::peak)[0].bytes == 4 * kMiB);
   // The names that both have stand there once.
   CHECK(recording.view().count(TableId::codes) == 3);
 }
@@ -123,11 +124,13 @@ TEST_CASE("a mark of every rank aligns their clocks, and who lacks it is named")
   zero.mark("step 0", 52);
   one.mark("step 0", 57);
   one.mark("only here", 58);
-  const Job job = job_of_all({zero.path(), one.path()}, "step 0");
+  const bundles::Job job = job_of_all({zero.path(), one.path()}, "step 0");
   CHECK(job.ranks[0].shift_ns == 0);
   CHECK(job.ranks[1].shift_ns == -5 * static_cast<std::int64_t>(kSecond));
   CHECK(job.ranks[1].realtime_of(57 * kSecond) == job.ranks[0].realtime_of(52 * kSecond));
-  CHECK(job_json(job, [](const JobRank&) { return std::string{}; })["clock"]["mark"] == "step 0");
+  CHECK(bundles::job_json(job, [](const bundles::JobRank&) {
+          return std::string{};
+        })["clock"]["mark"] == "step 0");
   CHECK_THROWS_WITH_AS(job_of_all({zero.path(), one.path()}, "only here"),
                        "rank 0 made no mark 'only here'", Error);
 }
@@ -136,7 +139,7 @@ TEST_CASE("recordings that know no rank are numbered as they were named") {
   tests::RecordingImage a, b;
   a.session().header().pid = 1000;
   b.session().header().pid = 1001;
-  const Job job = job_of_all({a.path(), b.path()});
+  const bundles::Job job = job_of_all({a.path(), b.path()});
   CHECK(job.numbered);
   REQUIRE(job.ranks.size() == 2);
   CHECK(job.ranks[1].source.recording->header().pid == 1001);

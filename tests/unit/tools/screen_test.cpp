@@ -3,13 +3,13 @@
 #include <doctest/doctest.h>
 
 #include "tests/unit/tools/recording_image.h"
-#include "tools/live_run/text_pane.h"
-#include "tools/plot/canvas.h"
-#include "tools/plot/chart.h"
-#include "tools/screen/chooser.h"
-#include "tools/screen/columns.h"
-#include "tools/screen/prompt.h"
-#include "tools/tree_view/tree_view.h"
+#include "tools/views/live_run/text_pane.h"
+#include "tools/views/plot/canvas.h"
+#include "tools/views/plot/chart.h"
+#include "tools/views/screen/chooser.h"
+#include "tools/views/screen/columns.h"
+#include "tools/views/screen/prompt.h"
+#include "tools/views/tree/tree_view.h"
 
 using namespace oomrec;
 using namespace oomrec::tools;
@@ -19,33 +19,34 @@ namespace {
 
 constexpr std::uint64_t kSecond = 1'000'000'000;
 
-Key letter(char32_t character) { return static_cast<Key>(character); }
+views::Key letter(char32_t character) { return static_cast<views::Key>(character); }
 
-std::vector<std::string> texts(const Picture& picture) {
+std::vector<std::string> texts(const views::Picture& picture) {
   std::vector<std::string> lines;
-  for (const Line& line : picture) lines.push_back(line.text());
+  for (const views::Line& line : picture) lines.push_back(line.text());
   return lines;
 }
 
-std::vector<std::string> shown(TextPane& pane, std::string_view bytes, std::size_t most = 10) {
+std::vector<std::string> shown(views::TextPane& pane, std::string_view bytes,
+                               std::size_t most = 10) {
   pane.print(bytes);
   return texts(pane.lines(most));
 }
 
-bool has(const Picture& picture, std::string_view words) {
-  for (const Line& line : picture)
+bool has(const views::Picture& picture, std::string_view words) {
+  for (const views::Line& line : picture)
     if (line.text().find(words) != std::string::npos) return true;
   return false;
 }
 
-std::string without_axis(Line line) {
+std::string without_axis(views::Line line) {
   line.spans.erase(line.spans.begin());
   return line.text();
 }
 
-void type(TreeView& view, std::u32string_view text) {
+void type(views::TreeView& view, std::u32string_view text) {
   for (const char32_t character : text) view.key(letter(character));
-  view.key(Key::enter);
+  view.key(views::Key::enter);
 }
 
 using Texts = std::vector<std::string>;
@@ -54,62 +55,64 @@ using Texts = std::vector<std::string>;
 
 TEST_CASE("text is measured and cut by the columns a terminal gives it") {
   REQUIRE(setlocale(LC_CTYPE, "C.UTF-8") != nullptr);
-  CHECK(columns_of("heap") == 4);
-  CHECK(columns_of("日本") == 4);
-  CHECK(cut("日本語", 5) == "日本…");
-  CHECK(cut("日本語", 4) == "日…");
-  CHECK(cut("heap", 4) == "heap");
-  CHECK(cut("heap", 0).empty());
-  CHECK(fitted("日本語", 6) == "日本語");
-  CHECK(fitted("ab", 4) == "ab  ");
-  CHECK(in_ascii("a ← b … 日") == "a < b ~ ?");
+  CHECK(views::columns_of("heap") == 4);
+  CHECK(views::columns_of("日本") == 4);
+  CHECK(views::cut("日本語", 5) == "日本…");
+  CHECK(views::cut("日本語", 4) == "日…");
+  CHECK(views::cut("heap", 4) == "heap");
+  CHECK(views::cut("heap", 0).empty());
+  CHECK(views::fitted("日本語", 6) == "日本語");
+  CHECK(views::fitted("ab", 4) == "ab  ");
+  CHECK(views::in_ascii("a ← b … 日") == "a < b ~ ?");
 }
 
 TEST_CASE("a picture becomes text without colours or blanks at the ends of lines") {
-  Picture picture{Line{"one"}, Line{}, Line{"a title", Colour::red, true}};
+  views::Picture picture{views::Line{"one"}, views::Line{},
+                         views::Line{"a title", Colour::red, true}};
   picture[0].blanks_to(6).add("two  ", Colour::yellow);
-  CHECK(as_text(picture, Terminal{}, 80, true) == "one   two\n\na title\n");
-  CHECK(as_text(picture, Terminal{}, 5, true) == "one …\n\na ti…\n");
-  CHECK(as_text(picture, Terminal{}, 5, false) == "one ~\n\na ti~\n");
+  CHECK(views::as_text(picture, Terminal{}, 80, true) == "one   two\n\na title\n");
+  CHECK(views::as_text(picture, Terminal{}, 5, true) == "one …\n\na ti…\n");
+  CHECK(views::as_text(picture, Terminal{}, 5, false) == "one ~\n\na ti~\n");
 }
 
 TEST_CASE("a list keeps what is chosen on the screen") {
-  std::vector<Line> lines;
+  std::vector<views::Line> lines;
   for (int i = 0; i < 50; ++i) lines.emplace_back("line " + std::to_string(i));
-  Chooser chooser{"which", lines};
-  const Size size{40, 12};  // ten lines
-  for (int i = 0; i < 15; ++i) CHECK(chooser.key(Key::down, size) == Chooser::Answer::open);
+  views::Chooser chooser{"which", lines};
+  const views::Size size{40, 12};  // ten lines
+  for (int i = 0; i < 15; ++i)
+    CHECK(chooser.key(views::Key::down, size) == views::Chooser::Answer::open);
   CHECK(has(chooser.picture(size), "line 15"));
   CHECK_FALSE(has(chooser.picture(size), "line 5"));
-  chooser.key(Key::end, size);
+  chooser.key(views::Key::end, size);
   CHECK(chooser.chosen() == 49);
-  chooser.key(Key::page_up, size);
+  chooser.key(views::Key::page_up, size);
   CHECK(chooser.chosen() == 39);
-  CHECK(chooser.key(Key::enter, size) == Chooser::Answer::chosen);
-  CHECK(chooser.key(Key::escape, size) == Chooser::Answer::left);
+  CHECK(chooser.key(views::Key::enter, size) == views::Chooser::Answer::chosen);
+  CHECK(chooser.key(views::Key::escape, size) == views::Chooser::Answer::left);
   CHECK(chooser.picture({40, 3}).size() == 3);
 }
 
 TEST_CASE("a prompt takes characters of any width, and gives them back") {
-  Prompt prompt;
+  views::Prompt prompt;
   for (const char32_t typed : {U'a', U'é', U'日'}) prompt.key(letter(typed));
   CHECK(prompt.text() == "aé日");
-  prompt.key(Key::backspace);
+  prompt.key(views::Key::backspace);
   CHECK(prompt.text() == "aé");
-  prompt.key(Key::up);
+  prompt.key(views::Key::up);
   CHECK(prompt.text() == "aé");
-  CHECK(prompt.key(Key::enter) == Prompt::Answer::done);
-  CHECK(holds("make_Batch", "BATCH"));
-  CHECK_FALSE(holds("make", "makes"));
+  CHECK(prompt.key(views::Key::enter) == views::Prompt::Answer::done);
+  CHECK(views::holds("make_Batch", "BATCH"));
+  CHECK_FALSE(views::holds("make", "makes"));
 }
 
 TEST_CASE("dots are where they were asked for, in Unicode and in ASCII") {
-  Canvas braille{2, 1, true};
+  views::Canvas braille{2, 1, true};
   braille.dot(0, 0, Colour::plain);
   braille.dot(3, 3, Colour::plain);
   braille.dot(4, 0, Colour::plain);  // outside
   CHECK(braille.lines()[0].text() == "⡀⠈");
-  Canvas ascii{3, 1, false};
+  views::Canvas ascii{3, 1, false};
   ascii.dot(0, 0, Colour::plain);
   ascii.dot(1, 1, Colour::plain);
   ascii.stroke(2, 0, 1, Colour::plain);
@@ -117,14 +120,14 @@ TEST_CASE("dots are where they were asked for, in Unicode and in ASCII") {
 }
 
 TEST_CASE("a chart shows a rise, a peak between two columns, and the limit it comes near") {
-  Chart chart;
+  views::Chart chart;
   chart.end_ns = 1000 * kSecond;
-  Curve live{"live", Colour::plain, false, {{0, 0}, {500 * kSecond, 0}}};
+  views::Curve live{"live", Colour::plain, false, {{0, 0}, {500 * kSecond, 0}}};
   SUBCASE("of a step the later half is high") {
     live.points.emplace_back(501 * kSecond, 800);
     live.points.emplace_back(1000 * kSecond, 800);
     chart.curves = {live};
-    std::vector<Line> lines = lines_of(chart, {52, 4}, false);
+    std::vector<views::Line> lines = views::lines_of(chart, {52, 4}, false);
     REQUIRE(lines.size() == 5);  // and the axis of time
     const std::string top = without_axis(lines[0]);
     const std::string bottom = without_axis(lines[3]);
@@ -139,25 +142,25 @@ TEST_CASE("a chart shows a rise, a peak between two columns, and the limit it co
     live.points.emplace_back(501 * kSecond + 1, 0);
     live.points.emplace_back(1000 * kSecond, 0);
     chart.curves = {live};
-    const std::string top = without_axis(lines_of(chart, {52, 4}, false)[0]);
+    const std::string top = without_axis(views::lines_of(chart, {52, 4}, false)[0]);
     CHECK(top.find_first_not_of(' ') != std::string::npos);
   }
   SUBCASE("a limit is drawn where it is near, and told in words where it is not") {
     live.points.emplace_back(600 * kSecond, 800);
     chart.curves = {live};
     chart.limits = {{"--limit", 1000}, {"RAM", 100'000}};
-    const Texts lines = texts(lines_of(chart, {52, 4}, false));
+    const Texts lines = texts(views::lines_of(chart, {52, 4}, false));
     CHECK(lines[0].find("--limit") != std::string::npos);
     for (const std::string& line : lines) CHECK(line.find("RAM") == std::string::npos);
-    CHECK(legend_of(chart).text().find("RAM 97.7 KiB") != std::string::npos);
+    CHECK(views::legend_of(chart).text().find("RAM 97.7 KiB") != std::string::npos);
   }
-  CHECK(clock_text(3723 * kSecond) == "1:02:03");
-  CHECK(axis_text(kSecond / 4, kSecond) == "0.25 s");
-  CHECK(axis_text(65 * kSecond, 70 * kSecond) == "1:05");
+  CHECK(views::clock_text(3723 * kSecond) == "1:02:03");
+  CHECK(views::axis_text(kSecond / 4, kSecond) == "0.25 s");
+  CHECK(views::axis_text(65 * kSecond, 70 * kSecond) == "1:05");
 }
 
 TEST_CASE("the pane shows what a progress bar leaves, and no commands") {
-  TextPane pane;
+  views::TextPane pane;
   CHECK(shown(pane, "one\r\ntwo\r\n") == Texts{"one", "two"});
   CHECK(shown(pane, " 10 %\r 20 %\r") == Texts{"one", "two", " 20 %"});
   CHECK(shown(pane, "\x1b[Kdone\b\b\b\bDONE\r\n") == Texts{"one", "two", "DONE"});
@@ -167,7 +170,7 @@ TEST_CASE("the pane shows what a progress bar leaves, and no commands") {
 }
 
 TEST_CASE("the pane puts characters together that come in pieces, and no others") {
-  TextPane pane;
+  views::TextPane pane;
   pane.print("\xe6\x97");
   CHECK(shown(pane, "\xa5|") == Texts{"日|"});
   CHECK(shown(pane, "\r\xc3(") == Texts{"\xef\xbf\xbd("});
@@ -176,13 +179,13 @@ TEST_CASE("the pane puts characters together that come in pieces, and no others"
 }
 
 TEST_CASE("the pane is bounded whatever is printed") {
-  TextPane pane;
+  views::TextPane pane;
   for (int i = 0; i < 5000; ++i) pane.print("line\n\x1b[9999C\x1b[9999B");
   pane.print(std::string(100'000, 'x'));
   pane.print("\x1b[" + std::string(100'000, '1') + "m");
-  const Picture lines = pane.lines(100'000);
+  const views::Picture lines = pane.lines(100'000);
   CHECK(lines.size() <= 500);
-  for (const Line& line : lines) CHECK(line.text().size() <= 1000);
+  for (const views::Line& line : lines) CHECK(line.text().size() <= 1000);
 }
 
 TEST_CASE("what has only one way on is not indented further") {
@@ -192,22 +195,22 @@ TEST_CASE("what has only one way on is not indented further") {
   };
   image.holder(image.stack({at("a", 1), at("b", 2), at("c", 3), at("d", 4), at("e", 5)}),
                Space::heap, 3000, 0, 3000);
-  const Recording recording{image.path()};
-  Places places{recording, {}};
-  Stacks stacks{recording, places};
-  TreeBounds bounds;
+  const recording::Recording recording{image.path()};
+  recording::Places places{recording, {}};
+  recording::Stacks stacks{recording, places};
+  recording::TreeBounds bounds;
   bounds.top_down = true;
-  const TreeNode root =
-      call_tree(merged(recording.holders(), stacks, At::end), stacks, places, bounds);
-  TreeView view{"a tree", root, places};
+  const recording::TreeNode root = recording::call_tree(
+      recording::merged(recording.holders(), stacks, recording::At::end), stacks, places, bounds);
+  views::TreeView view{"a tree", root, places};
   view.key(letter(U'*'));
-  const Picture picture = view.picture({80, 10});
+  const views::Picture picture = view.picture({80, 10});
   REQUIRE(has(picture, "/p/deep.py:5 e"));
   CHECK(picture[1].text().find("/p/") == picture[4].text().find("/p/"));
-  view.key(Key::down);
+  view.key(views::Key::down);
   CHECK(view.picture({80, 10})[2].reversed);
-  view.key(Key::left);  // closes it
-  view.key(Key::left);  // to the caller
+  view.key(views::Key::left);  // closes it
+  view.key(views::Key::left);  // to the caller
   CHECK(view.picture({80, 10})[1].reversed);
 }
 
@@ -220,25 +223,25 @@ TEST_CASE("branches of a tree open, close and are found") {
   image.holder(image.stack({main, load, parse}), Space::heap, 3000, 0, 3000);
   image.holder(image.stack({main, load}), Space::heap, 500, 0, 500);
   image.holder(image.stack({main, keep}), Space::heap, 1000, 0, 1000);
-  const Recording recording{image.path()};
-  Places places{recording, {}};
-  Stacks stacks{recording, places};
-  TreeBounds bounds;
+  const recording::Recording recording{image.path()};
+  recording::Places places{recording, {}};
+  recording::Stacks stacks{recording, places};
+  recording::TreeBounds bounds;
   bounds.top_down = true;
-  const TreeNode root =
-      call_tree(merged(recording.holders(), stacks, At::end), stacks, places, bounds);
-  TreeView view{"a tree", root, places};
-  const Size size{100, 10};
+  const recording::TreeNode root = recording::call_tree(
+      recording::merged(recording.holders(), stacks, recording::At::end), stacks, places, bounds);
+  views::TreeView view{"a tree", root, places};
+  const views::Size size{100, 10};
 
   CHECK(has(view.picture(size), "▸ /home/me/train.py:1 main"));
   CHECK_FALSE(has(view.picture(size), "load"));
   SUBCASE("one level at a time") {
-    view.key(Key::right);
+    view.key(views::Key::right);
     CHECK(has(view.picture(size), "▸ /home/me/train.py:2 load"));
     CHECK_FALSE(has(view.picture(size), "parse"));
-    view.key(Key::down);
-    view.key(Key::left);  // to the caller
-    view.key(Key::left);
+    view.key(views::Key::down);
+    view.key(views::Key::left);  // to the caller
+    view.key(views::Key::left);
     CHECK_FALSE(has(view.picture(size), "load"));
   }
   SUBCASE("all below") {
@@ -248,7 +251,7 @@ TEST_CASE("branches of a tree open, close and are found") {
   }
   SUBCASE("searched, from top to bottom and around") {
     type(view, U"/PARSE");
-    Picture picture = view.picture(size);
+    views::Picture picture = view.picture(size);
     REQUIRE(has(picture, "parse"));
     CHECK(picture[3].reversed);
     view.key(letter(U'n'));

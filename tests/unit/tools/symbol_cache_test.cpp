@@ -8,7 +8,7 @@
 #include <fstream>
 
 #include "tests/unit/scratch_directory.h"
-#include "tools/symbolize/cached_symbols.h"
+#include "tools/recording/symbolize/cached_symbols.h"
 
 using namespace oomrec::tools;
 using oomrec::tests::ScratchDirectory;
@@ -16,26 +16,26 @@ namespace fs = std::filesystem;
 
 namespace {
 
-const KnownSymbols::Answers kAnswers = {
+const recording::KnownSymbols::Answers kAnswers = {
     {0x10, {}},
     {0x20, {{"plain", "", 0, false}}},
     {0x2f, {{"inner()", "/src/a.h", 7, true}, {"outer()", "/src/a.cpp", 12, false}}},
 };
 constexpr std::string_view kKey = "a build";
 
-bool same(const std::vector<Location>& a, const std::vector<Location>& b) {
+bool same(const std::vector<recording::Location>& a, const std::vector<recording::Location>& b) {
   return std::equal(a.begin(), a.end(), b.begin(), b.end(),
-                    [](const Location& x, const Location& y) {
+                    [](const recording::Location& x, const recording::Location& y) {
                       return x.function == y.function && x.file == y.file && x.line == y.line &&
                              x.inlined == y.inlined;
                     });
 }
 
-bool knows_nothing(const KnownSymbols& known) {
+bool knows_nothing(const recording::KnownSymbols& known) {
   return known.all().empty() && !known.find(0x20).has_value();
 }
 
-void use(const KnownSymbols& known) {
+void use(const recording::KnownSymbols& known) {
   for (const auto& [address, locations] : known.all()) known.find(address);
   for (const std::uint64_t address : {0x0, 0x10, 0x20, 0x2f, 0x30}) known.find(address);
 }
@@ -56,8 +56,8 @@ class Program {
   Program() { fs::copy_file("/proc/self/exe", path()); }
 
   std::string path() const { return directory_.path() + "/program"; }
-  std::shared_ptr<const CacheDirectory> cache() const {
-    return std::make_shared<const CacheDirectory>(directory_.path() + "/cache");
+  std::shared_ptr<const recording::CacheDirectory> cache() const {
+    return std::make_shared<const recording::CacheDirectory>(directory_.path() + "/cache");
   }
   fs::path only_kept_file() const {
     fs::directory_iterator files{directory_.path() + "/cache"};
@@ -66,8 +66,8 @@ class Program {
     CHECK(++files == fs::directory_iterator{});
     return file;
   }
-  std::vector<Location> main_found(std::string_view build_id = "b0") const {
-    CachedSymbols symbols{ModuleSymbols::open(path(), {}), build_id, cache()};
+  std::vector<recording::Location> main_found(std::string_view build_id = "b0") const {
+    recording::CachedSymbols symbols{recording::ModuleSymbols::open(path(), {}), build_id, cache()};
     return symbols.find(kSomewhere);
   }
 
@@ -79,9 +79,10 @@ class Program {
     REQUIRE(text != std::string::npos);
     std::string forged = bytes;
     forged[text] = '!';
-    const std::uint64_t hash =
-        KnownSymbols::hash_of(std::string_view{forged}.substr(KnownSymbols::kChecked));
-    std::memcpy(forged.data() + KnownSymbols::kChecked - sizeof hash, &hash, sizeof hash);
+    const std::uint64_t hash = recording::KnownSymbols::hash_of(
+        std::string_view{forged}.substr(recording::KnownSymbols::kChecked));
+    std::memcpy(forged.data() + recording::KnownSymbols::kChecked - sizeof hash, &hash,
+                sizeof hash);
     cache()->write(file.filename(), forged);
   }
 
@@ -107,8 +108,8 @@ std::uint64_t Program::address_of_function() {
 }
 
 TEST_CASE("what was answered is known again, for its key only") {
-  const std::string bytes = KnownSymbols::bytes_of(kAnswers, kKey);
-  const KnownSymbols known{bytes, kKey};
+  const std::string bytes = recording::KnownSymbols::bytes_of(kAnswers, kKey);
+  const recording::KnownSymbols known{bytes, kKey};
 
   for (const auto& [address, locations] : kAnswers) {
     const auto found = known.find(address);
@@ -117,42 +118,43 @@ TEST_CASE("what was answered is known again, for its key only") {
   }
   CHECK(known.all().size() == kAnswers.size());
   CHECK_FALSE(known.find(0x21).has_value());
-  CHECK(knows_nothing(KnownSymbols{bytes, "another build"}));
-  CHECK(knows_nothing(KnownSymbols{}));
+  CHECK(knows_nothing(recording::KnownSymbols{bytes, "another build"}));
+  CHECK(knows_nothing(recording::KnownSymbols{}));
 }
 
 TEST_CASE("cut or flipped bytes know nothing") {
-  const std::string whole = KnownSymbols::bytes_of(kAnswers, kKey);
+  const std::string whole = recording::KnownSymbols::bytes_of(kAnswers, kKey);
   for (std::size_t length = 0; length < whole.size(); ++length) {
-    CHECK(knows_nothing(KnownSymbols{whole.substr(0, length), kKey}));
+    CHECK(knows_nothing(recording::KnownSymbols{whole.substr(0, length), kKey}));
   }
-  CHECK(knows_nothing(KnownSymbols{whole + '\0', kKey}));
+  CHECK(knows_nothing(recording::KnownSymbols{whole + '\0', kKey}));
   for (std::size_t bit = 0; bit < whole.size() * 8; ++bit) {
     std::string flipped = whole;
     flipped[bit / 8] = static_cast<char>(flipped[bit / 8] ^ 1 << bit % 8);
-    CHECK(knows_nothing(KnownSymbols{flipped, kKey}));
+    CHECK(knows_nothing(recording::KnownSymbols{flipped, kKey}));
   }
 }
 
 TEST_CASE("forged bytes with a right checksum are read within their bounds") {
-  const std::string whole = KnownSymbols::bytes_of(kAnswers, kKey);
-  for (std::size_t byte = KnownSymbols::kChecked; byte < whole.size(); ++byte) {
+  const std::string whole = recording::KnownSymbols::bytes_of(kAnswers, kKey);
+  for (std::size_t byte = recording::KnownSymbols::kChecked; byte < whole.size(); ++byte) {
     for (const char value : {'\0', '\x01', '\x7f', '\xff'}) {
       // On the heap and of the very size, for the address sanitizer to see a byte too much.
       std::string forged = whole;
       forged[byte] = value;
-      const std::uint64_t hash =
-          KnownSymbols::hash_of(std::string_view{forged}.substr(KnownSymbols::kChecked));
-      std::memcpy(forged.data() + KnownSymbols::kChecked - sizeof hash, &hash, sizeof hash);
-      use(KnownSymbols{forged, kKey});
+      const std::uint64_t hash = recording::KnownSymbols::hash_of(
+          std::string_view{forged}.substr(recording::KnownSymbols::kChecked));
+      std::memcpy(forged.data() + recording::KnownSymbols::kChecked - sizeof hash, &hash,
+                  sizeof hash);
+      use(recording::KnownSymbols{forged, kKey});
     }
   }
 }
 
 TEST_CASE("an answer that is too long is not kept, the others are") {
-  KnownSymbols::Answers answers = kAnswers;
+  recording::KnownSymbols::Answers answers = kAnswers;
   answers[0x40] = {{std::string(1 << 17, 'x'), "", 0, false}};
-  const KnownSymbols known{KnownSymbols::bytes_of(answers, kKey), kKey};
+  const recording::KnownSymbols known{recording::KnownSymbols::bytes_of(answers, kKey), kKey};
   CHECK_FALSE(known.find(0x40).has_value());
   CHECK(known.find(0x2f).has_value());
 }
@@ -160,7 +162,7 @@ TEST_CASE("an answer that is too long is not kept, the others are") {
 TEST_CASE("a cache is private, and its oldest files go first") {
   const ScratchDirectory scratch;
   const fs::path path = fs::path{scratch.path()} / "new" / "oomrec";
-  const CacheDirectory cache{path, 3000};
+  const recording::CacheDirectory cache{path, 3000};
 
   cache.write("a", std::string(1000, 'a'));
   cache.write("b", std::string(1000, 'b'));
@@ -182,7 +184,7 @@ TEST_CASE("a cache is private, and its oldest files go first") {
 TEST_CASE("a directory or a file that others may write is not used") {
   const ScratchDirectory scratch;
   const fs::path path = fs::path{scratch.path()} / "oomrec";
-  const CacheDirectory cache{path};
+  const recording::CacheDirectory cache{path};
   cache.write("a", "whole");
   REQUIRE(cache.read("a") == "whole");
 
@@ -211,7 +213,7 @@ TEST_CASE("a directory or a file that others may write is not used") {
 TEST_CASE("the cache is where the user's variables say, if that is the user's") {
   const ScratchDirectory scratch;
   const auto writes_to = [&](const fs::path& directory) {
-    const auto cache = CacheDirectory::of_user();
+    const auto cache = recording::CacheDirectory::of_user();
     if (cache != nullptr) cache->write("a", "bytes");
     return cache != nullptr && fs::remove(directory / "a");
   };
@@ -225,20 +227,20 @@ TEST_CASE("the cache is where the user's variables say, if that is the user's") 
   CHECK(writes_to(scratch.path() + "/xdg/oomrec"));
   unsetenv("XDG_CACHE_HOME");
   unsetenv("HOME");
-  CHECK(CacheDirectory::of_user() == nullptr);
+  CHECK(recording::CacheDirectory::of_user() == nullptr);
   setenv("HOME", "/nowhere", 1);
-  CHECK(CacheDirectory::of_user() == nullptr);
+  CHECK(recording::CacheDirectory::of_user() == nullptr);
   // Another user's: root's for everybody else, and a stranger's for root.
   struct stat status {};
   const bool given = geteuid() != 0 || chown((scratch.path() + "/xdg").c_str(), 12345, 12345) == 0;
   setenv("HOME", geteuid() != 0 ? "/" : (scratch.path() + "/xdg").c_str(), 1);
   if (given && stat(std::getenv("HOME"), &status) == 0 && status.st_uid != geteuid())
-    CHECK(CacheDirectory::of_user() == nullptr);
+    CHECK(recording::CacheDirectory::of_user() == nullptr);
 }
 
 TEST_CASE("a name is found once, kept, and not looked for again") {
   const Program program;
-  const std::vector<Location> found = program.main_found();
+  const std::vector<recording::Location> found = program.main_found();
   REQUIRE_FALSE(found.empty());
   CHECK(found[0].function == Program::kFunction);
   CHECK(same(program.main_found(), found));
@@ -269,7 +271,8 @@ TEST_CASE("what is kept is added to") {
   program.main_found();
   const std::string name = program.only_kept_file().filename();
   {
-    CachedSymbols symbols{ModuleSymbols::open(program.path(), {}), "b0", program.cache()};
+    recording::CachedSymbols symbols{recording::ModuleSymbols::open(program.path(), {}), "b0",
+                                     program.cache()};
     symbols.find(Program::kSomewhere + 1);
   }
   program.forge_kept();

@@ -5,8 +5,8 @@
 #include <array>
 
 #include "tests/unit/tools/recording_image.h"
-#include "tools/symbolize/module_symbols.h"
-#include "tools/symbolize/places.h"
+#include "tools/recording/symbolize/module_symbols.h"
+#include "tools/recording/symbolize/places.h"
 
 using namespace oomrec;
 using namespace oomrec::tools;
@@ -54,7 +54,7 @@ std::string own_path() { return std::filesystem::read_symlink("/proc/self/exe").
 
 TEST_CASE("an address inside an inlined call is two functions, innermost first") {
   shapes::outer();
-  const auto symbols = ModuleSymbols::open(own_path(), {});
+  const auto symbols = recording::ModuleSymbols::open(own_path(), {});
   REQUIRE(symbols != nullptr);
 
   const auto locations = symbols->find(shapes::g_return_address - 1 - own_bias());
@@ -78,10 +78,10 @@ TEST_CASE("a return address is named by the call before it, an exact one by itse
   const std::uint64_t entry = reinterpret_cast<std::uint64_t>(&shapes::outer) - bias;
   const std::uint32_t node = image.stack({session::native_frame(module, entry, true, false),
                                           session::native_frame(module, offset, false, true)});
-  const Recording recording{image.path()};
-  Places places{recording, {}};
+  const recording::Recording recording{image.path()};
+  recording::Places places{recording, {}};
 
-  const std::vector<PlaceId> stack = places.of_stack(node);
+  const std::vector<recording::PlaceId> stack = places.of_stack(node);
 
   REQUIRE(stack.size() >= 3);
   CHECK(places[stack[0]].function == "shapes::inner()");
@@ -93,20 +93,20 @@ TEST_CASE("a return address is named by the call before it, an exact one by itse
 
 TEST_CASE("a file of another build names nothing") {
   const std::array<std::uint8_t, 20> other{1, 2, 3};
-  CHECK(ModuleSymbols::open(own_path(), other) == nullptr);
-  CHECK(ModuleSymbols::open("/nowhere", {}) == nullptr);
-  CHECK(ModuleSymbols::open("/dev/null", {}) == nullptr);
-  CHECK(ModuleSymbols::open("/etc/passwd", {}) == nullptr);
+  CHECK(recording::ModuleSymbols::open(own_path(), other) == nullptr);
+  CHECK(recording::ModuleSymbols::open("/nowhere", {}) == nullptr);
+  CHECK(recording::ModuleSymbols::open("/dev/null", {}) == nullptr);
+  CHECK(recording::ModuleSymbols::open("/etc/passwd", {}) == nullptr);
 }
 
 TEST_CASE("without a file a frame is module and offset") {
   RecordingImage image;
   const std::uint32_t module = image.module("/gone/libfoo.so", 0x1000);
   const std::uint32_t node = image.stack({session::native_frame(module, 0x1234, false, false)});
-  const Recording recording{image.path()};
-  Places places{recording, {}};
+  const recording::Recording recording{image.path()};
+  recording::Places places{recording, {}};
 
-  const Place& place = places[places.of_stack(node).at(0)];
+  const recording::Place& place = places[places.of_stack(node).at(0)];
 
   CHECK(place.function.empty());
   CHECK(place.offset == 0x1234);
@@ -115,6 +115,6 @@ TEST_CASE("without a file a frame is module and offset") {
 }
 
 TEST_CASE("names are demangled, C names stay") {
-  CHECK(demangled("_ZN6shapes5outerEv") == "shapes::outer()");
-  CHECK(demangled("malloc") == "malloc");
+  CHECK(recording::demangled("_ZN6shapes5outerEv") == "shapes::outer()");
+  CHECK(recording::demangled("malloc") == "malloc");
 }

@@ -6,18 +6,18 @@
 #include <stdexcept>
 
 #include "tests/unit/scratch_directory.h"
-#include "tools/csv.h"
-#include "tools/error.h"
-#include "tools/telemetry/event.h"
-#include "tools/telemetry/load.h"
-#include "tools/telemetry/record_file.h"
+#include "tools/base/csv.h"
+#include "tools/base/error.h"
+#include "tools/formats/telemetry/event.h"
+#include "tools/formats/telemetry/load.h"
+#include "tools/formats/telemetry/record_file.h"
 
 using namespace oomrec::tools;
 
 namespace {
 
 Json whole_event() {
-  TelemetryEvent event;
+  formats::TelemetryEvent event;
   event.timestamp_ns = 1'700'000'000'123'456'789;
   event.pid = 4711;
   event.host = "node";
@@ -35,12 +35,12 @@ Json whole_event() {
   event.local_rank = 0;
   event.world_size = 4;
   event.job_id = "job";
-  return event_json(event);
+  return formats::event_json(event);
 }
 
 std::string problem_of(const Json& record) {
   try {
-    event_of(record);
+    formats::event_of(record);
   } catch (const std::invalid_argument& problem) {
     return problem.what();
   }
@@ -59,7 +59,7 @@ Json without(const char* key) {
   return record;
 }
 
-Variables variables(std::map<std::string, std::string> values) {
+formats::Variables variables(std::map<std::string, std::string> values) {
   return [values = std::move(values)](std::string_view name) -> std::optional<std::string> {
     const auto at = values.find(std::string{name});
     return at != values.end() ? std::optional{at->second} : std::nullopt;
@@ -84,12 +84,12 @@ class File {
 TEST_CASE("an event is read as it was written") {
   const Json written = whole_event();
   CHECK(written.size() == 22);
-  CHECK(event_json(event_of(written)) == written);
-  TelemetryEvent small;
-  const Json least = event_json(small);
+  CHECK(formats::event_json(formats::event_of(written)) == written);
+  formats::TelemetryEvent small;
+  const Json least = formats::event_json(small);
   CHECK(least.size() == 18);
   CHECK(least["context"].is_null());
-  CHECK(event_json(event_of(least)) == least);
+  CHECK(formats::event_json(formats::event_of(least)) == least);
 }
 
 TEST_CASE("every key of version 2 is required, but for the rank's") {
@@ -147,7 +147,8 @@ TEST_CASE("other versions are errors, none is version 1") {
   CHECK(problem_of(with("schema_version", "2")) != "");
   CHECK(problem_of(with("schema_version", true)) != "");
   CHECK(problem_of(with("schema_version", nullptr)) != "");
-  const TelemetryEvent event = event_of({{"timestamp", 12.5}, {"memory_allocated", 101}});
+  const formats::TelemetryEvent event =
+      formats::event_of({{"timestamp", 12.5}, {"memory_allocated", 101}});
   CHECK(event.timestamp_ns == 12'500'000'000);
   CHECK(event.event_type == "sample");
   CHECK(event.pid == -1);
@@ -160,36 +161,36 @@ TEST_CASE("other versions are errors, none is version 1") {
   CHECK(!event.total_bytes);
   CHECK(!event.free_bytes);
   CHECK(problem_of({{"memory_allocated", 101}}) != "");
-  CHECK(problem_of(event_json(event)) == "");
+  CHECK(problem_of(formats::event_json(event)) == "");
 }
 
 TEST_CASE("version 1 keeps what it has") {
-  const TelemetryEvent event = event_of({{"timestamp", "12.5"},
-                                         {"type", "peak"},
-                                         {"device", "cuda:3"},
-                                         {"memory_allocated", 101},
-                                         {"memory_reserved", 211},
-                                         {"memory_change", -5},
-                                         {"metadata_step", 7},
-                                         {"metadata", {{"mode", "exact"}}}});
+  const formats::TelemetryEvent event = formats::event_of({{"timestamp", "12.5"},
+                                                           {"type", "peak"},
+                                                           {"device", "cuda:3"},
+                                                           {"memory_allocated", 101},
+                                                           {"memory_reserved", 211},
+                                                           {"memory_change", -5},
+                                                           {"metadata_step", 7},
+                                                           {"metadata", {{"mode", "exact"}}}});
   CHECK(event.event_type == "peak");
   CHECK(event.device_id == 3);
   CHECK(event.reserved_bytes == 211);
   CHECK(event.change_bytes == -5);
   CHECK(event.metadata == Json{{"mode", "exact"}, {"step", 7}});
-  CHECK(event_of({{"timestamp", 1}, {"device", "cpu"}}).device_id == -1);
-  CHECK(event_of({{"timestamp", 1}, {"device", 2}}).device_id == 2);
-  CHECK(event_of({{"timestamp", 1}, {"device", "/GPU:0"}}).device_id == 0);
+  CHECK(formats::event_of({{"timestamp", 1}, {"device", "cpu"}}).device_id == -1);
+  CHECK(formats::event_of({{"timestamp", 1}, {"device", 2}}).device_id == 2);
+  CHECK(formats::event_of({{"timestamp", 1}, {"device", "/GPU:0"}}).device_id == 0);
 }
 
 TEST_CASE("a file may be an array, lines, a table, or rows of others") {
   const Json event = whole_event();
   const auto events_in = [](const char* name, const std::string& text) {
-    return load_telemetry(File{name, text}.path()).events;
+    return formats::load_telemetry(File{name, text}.path()).events;
   };
-  const auto check_one = [&](const std::vector<TelemetryEvent>& events) {
+  const auto check_one = [&](const std::vector<formats::TelemetryEvent>& events) {
     REQUIRE(events.size() == 1);
-    CHECK(event_json(events[0]) == event);
+    CHECK(formats::event_json(events[0]) == event);
   };
   check_one(events_in("a.json", Json::array({event}).dump()));
   check_one(events_in("a.json", Json{{"events", Json::array({event})}}.dump(2)));
@@ -208,10 +209,10 @@ TEST_CASE("a file may be an array, lines, a table, or rows of others") {
   REQUIRE(rows.size() == 1);
   CHECK(rows[0].used_bytes == 2621440);
   CHECK(rows[0].total_bytes == 10485760);
-  const auto calls =
-      load_telemetry(File{"c.json", R"([{"name": "f", "start_time": 1, "end_time": 2, "duration": 1,
+  const auto calls = formats::load_telemetry(
+      File{"c.json", R"([{"name": "f", "start_time": 1, "end_time": 2, "duration": 1,
                           "memory_start_mb": 1, "memory_end_mb": 3, "memory_peak_mb": 4}])"}
-                         .path());
+          .path());
   CHECK(calls.kind == "calls");
   REQUIRE(calls.calls.size() == 1);
   CHECK(calls.calls[0].peak_mb == 4);
@@ -219,29 +220,30 @@ TEST_CASE("a file may be an array, lines, a table, or rows of others") {
 
 TEST_CASE("a torn last line of JSON lines is left out, any other is an error") {
   const std::string line = whole_event().dump() + "\n";
-  const LoadedTelemetry torn =
-      load_telemetry(File{"a.jsonl", line + line + line.substr(0, 40)}.path());
+  const formats::LoadedTelemetry torn =
+      formats::load_telemetry(File{"a.jsonl", line + line + line.substr(0, 40)}.path());
   CHECK(torn.torn);
   CHECK(torn.events.size() == 2);
-  CHECK_THROWS_AS(load_telemetry(File{"a.jsonl", line + "{]\n" + line}.path()), Error);
-  CHECK_THROWS_AS(load_telemetry(File{"a.json", "[{\"timestamp\": 1}"}.path()), Error);
-  CHECK_THROWS_AS(load_telemetry(File{"a.json", "[{\"host\": 1}]"}.path()), Error);
-  CHECK_THROWS_AS(load_telemetry(File{"a.csv", "just text"}.path()), Error);
-  CHECK_THROWS_AS(load_telemetry(File{"a.csv", "a,b\n1\n"}.path()), Error);
-  CHECK_THROWS_AS(load_telemetry(File{"a.json", std::string(5000, '[')}.path()), Error);
-  CHECK_THROWS_AS(load_telemetry("/nowhere"), Error);
+  CHECK_THROWS_AS(formats::load_telemetry(File{"a.jsonl", line + "{]\n" + line}.path()), Error);
+  CHECK_THROWS_AS(formats::load_telemetry(File{"a.json", "[{\"timestamp\": 1}"}.path()), Error);
+  CHECK_THROWS_AS(formats::load_telemetry(File{"a.json", "[{\"host\": 1}]"}.path()), Error);
+  CHECK_THROWS_AS(formats::load_telemetry(File{"a.csv", "just text"}.path()), Error);
+  CHECK_THROWS_AS(formats::load_telemetry(File{"a.csv", "a,b\n1\n"}.path()), Error);
+  CHECK_THROWS_AS(formats::load_telemetry(File{"a.json", std::string(5000, '[')}.path()), Error);
+  CHECK_THROWS_AS(formats::load_telemetry("/nowhere"), Error);
 }
 
 TEST_CASE("a file of records is whole after every one of them") {
   const Json event = whole_event();
   for (const char* format : {"json", "csv"}) {
     const File file{"out", "something longer that was here before"};
-    RecordFile records{file.path(), format, event_columns()};
+    formats::RecordFile records{file.path(), format, formats::event_columns()};
     std::size_t checked = 0;
     for (std::size_t count = 0; count < 4; ++count, ++checked) {
-      const LoadedTelemetry loaded = load_telemetry(file.path());
+      const formats::LoadedTelemetry loaded = formats::load_telemetry(file.path());
       REQUIRE(loaded.events.size() == count);
-      for (const TelemetryEvent& one : loaded.events) CHECK(event_json(one) == event);
+      for (const formats::TelemetryEvent& one : loaded.events)
+        CHECK(formats::event_json(one) == event);
       records.add(event);
     }
     CHECK(checked == 4);
@@ -261,55 +263,58 @@ TEST_CASE("cells are quoted where they must be, and read back") {
 }
 
 TEST_CASE("what names a rank and is none is told, and what names none is not") {
-  CHECK(senseless_rank(variables({{"RANK", "7"}, {"LOCAL_RANK", "0"}, {"WORLD_SIZE", "4"}})) ==
+  CHECK(formats::senseless_rank(
+            variables({{"RANK", "7"}, {"LOCAL_RANK", "0"}, {"WORLD_SIZE", "4"}})) ==
         "RANK=7, LOCAL_RANK=0, WORLD_SIZE=4");
-  CHECK(senseless_rank(variables({{"RANK", "1"}, {"WORLD_SIZE", "4"}})) ==
+  CHECK(formats::senseless_rank(variables({{"RANK", "1"}, {"WORLD_SIZE", "4"}})) ==
         "RANK=1, no LOCAL_RANK, WORLD_SIZE=4");
-  CHECK(senseless_rank(variables({{"RANK", "7"}})) == "");
-  CHECK(senseless_rank(variables({{"RANK", "7"},
-                                  {"WORLD_SIZE", "4"},
-                                  {"SLURM_PROCID", "1"},
-                                  {"SLURM_LOCALID", "0"},
-                                  {"SLURM_NTASKS", "2"}})) == "");
+  CHECK(formats::senseless_rank(variables({{"RANK", "7"}})) == "");
+  CHECK(formats::senseless_rank(variables({{"RANK", "7"},
+                                           {"WORLD_SIZE", "4"},
+                                           {"SLURM_PROCID", "1"},
+                                           {"SLURM_LOCALID", "0"},
+                                           {"SLURM_NTASKS", "2"}})) == "");
 }
 
 TEST_CASE("a rank is that of the first group of variables that is whole and makes sense") {
-  const RankTags torch = rank_of(variables({{"RANK", "3"},
-                                            {"LOCAL_RANK", "1"},
-                                            {"WORLD_SIZE", "8"},
-                                            {"SLURM_PROCID", "5"},
-                                            {"TORCHELASTIC_RUN_ID", "run"},
-                                            {"SLURM_JOB_ID", "99"}}));
+  const formats::RankTags torch = formats::rank_of(variables({{"RANK", "3"},
+                                                              {"LOCAL_RANK", "1"},
+                                                              {"WORLD_SIZE", "8"},
+                                                              {"SLURM_PROCID", "5"},
+                                                              {"TORCHELASTIC_RUN_ID", "run"},
+                                                              {"SLURM_JOB_ID", "99"}}));
   CHECK(torch.rank == 3);
   CHECK(torch.local_rank == 1);
   CHECK(torch.world_size == 8);
   CHECK(torch.job_id == "run");
-  const RankTags incomplete = rank_of(variables({{"RANK", "3"},
-                                                 {"WORLD_SIZE", "8"},
-                                                 {"OMPI_COMM_WORLD_RANK", "1"},
-                                                 {"OMPI_COMM_WORLD_LOCAL_RANK", "0"},
-                                                 {"OMPI_COMM_WORLD_SIZE", "2"}}));
+  const formats::RankTags incomplete =
+      formats::rank_of(variables({{"RANK", "3"},
+                                  {"WORLD_SIZE", "8"},
+                                  {"OMPI_COMM_WORLD_RANK", "1"},
+                                  {"OMPI_COMM_WORLD_LOCAL_RANK", "0"},
+                                  {"OMPI_COMM_WORLD_SIZE", "2"}}));
   CHECK(incomplete.rank == 1);
-  const RankTags senseless = rank_of(variables({{"RANK", "8"},
-                                                {"LOCAL_RANK", "1"},
-                                                {"WORLD_SIZE", "8"},
-                                                {"SLURM_PROCID", "5"},
-                                                {"SLURM_LOCALID", "5"},
-                                                {"SLURM_NTASKS", "6"},
-                                                {"SLURM_JOB_ID", "99"}}));
+  const formats::RankTags senseless = formats::rank_of(variables({{"RANK", "8"},
+                                                                  {"LOCAL_RANK", "1"},
+                                                                  {"WORLD_SIZE", "8"},
+                                                                  {"SLURM_PROCID", "5"},
+                                                                  {"SLURM_LOCALID", "5"},
+                                                                  {"SLURM_NTASKS", "6"},
+                                                                  {"SLURM_JOB_ID", "99"}}));
   CHECK(senseless.rank == 5);
   CHECK(senseless.job_id == "99");
-  CHECK(!rank_of(variables({{"RANK", "x"}, {"LOCAL_RANK", "0"}, {"WORLD_SIZE", "1"}})).rank);
-  CHECK(!rank_of(variables({})).job_id);
+  CHECK(
+      !formats::rank_of(variables({{"RANK", "x"}, {"LOCAL_RANK", "0"}, {"WORLD_SIZE", "1"}})).rank);
+  CHECK(!formats::rank_of(variables({})).job_id);
 }
 
 TEST_CASE("what is given wins, and may not contradict itself") {
-  const RankTags found{"job", 1, 1, 4};
-  const RankTags both = with_given(found, {{}, 3, {}, {}});
+  const formats::RankTags found{"job", 1, 1, 4};
+  const formats::RankTags both = formats::with_given(found, {{}, 3, {}, {}});
   CHECK(both.rank == 3);
   CHECK(both.local_rank == 1);
   CHECK(both.job_id == "job");
-  CHECK_THROWS_AS(with_given(found, {{}, 4, {}, {}}), Error);
-  CHECK_THROWS_AS(with_given({}, {{}, 1, {}, {}}), Error);
-  CHECK(with_given({}, {{}, 1, {}, 2}).world_size == 2);
+  CHECK_THROWS_AS(formats::with_given(found, {{}, 4, {}, {}}), Error);
+  CHECK_THROWS_AS(formats::with_given({}, {{}, 1, {}, {}}), Error);
+  CHECK(formats::with_given({}, {{}, 1, {}, 2}).world_size == 2);
 }

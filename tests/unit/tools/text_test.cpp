@@ -1,9 +1,9 @@
 // Sizes, safe and clipped text, suggestions.
-#include "tools/text.h"
+#include "tools/base/text.h"
 
 #include <doctest/doctest.h>
 
-#include "tools/launch/library.h"
+#include "tools/processes/launch/library.h"
 
 using namespace oomrec::tools;
 
@@ -64,9 +64,10 @@ TEST_CASE("a mistyped word finds its neighbour, another finds none") {
 }
 
 TEST_CASE("the library comes first in LD_PRELOAD, once, and the rest stays") {
-  CHECK(preload_value("/o/liboomrec.so", nullptr) == "/o/liboomrec.so");
-  CHECK(preload_value("/o/liboomrec.so", "a.so:b.so") == "/o/liboomrec.so:a.so:b.so");
-  const std::string again = preload_value("/o/liboomrec.so", "a.so:/old/liboomrec.so b.so");
+  CHECK(processes::preload_value("/o/liboomrec.so", nullptr) == "/o/liboomrec.so");
+  CHECK(processes::preload_value("/o/liboomrec.so", "a.so:b.so") == "/o/liboomrec.so:a.so:b.so");
+  const std::string again =
+      processes::preload_value("/o/liboomrec.so", "a.so:/old/liboomrec.so b.so");
   CHECK(again.starts_with("/o/liboomrec.so:a.so"));
   CHECK(again.find("/old/") == std::string::npos);
   CHECK(again.ends_with("b.so"));

@@ -4,12 +4,12 @@
 // Driven by tests/integration/test_over_time.py: programs know what they held, and when.
 #include <fmt/format.h>
 
-#include "tools/analysis/checkpoints.h"
-#include "tools/analysis/statistics.h"
-#include "tools/analysis/timeline.h"
-#include "tools/error.h"
-#include "tools/json.h"
-#include "tools/text.h"
+#include "tools/base/error.h"
+#include "tools/base/json.h"
+#include "tools/base/text.h"
+#include "tools/recording/analysis/statistics.h"
+#include "tools/recording/reading/checkpoints.h"
+#include "tools/recording/reading/timeline.h"
 
 using namespace oomrec;
 using namespace oomrec::tools;
@@ -18,44 +18,45 @@ namespace {
 
 class Names {
  public:
-  explicit Names(const Recording& recording) : places_(recording, {}), stacks_(recording, places_) {
-    for (const HolderFigures& row : recording.holders()) {
+  explicit Names(const recording::Recording& recording)
+      : places_(recording, {}), stacks_(recording, places_) {
+    for (const recording::HolderFigures& row : recording.holders()) {
       if (row.entry >= stack_of_.size()) stack_of_.resize(row.entry + 1);
       stack_of_[row.entry] = stacks_.of_node(row.node);
     }
-    subjects_ = subjects_of(stacks_, places_);
+    subjects_ = recording::subjects_of(stacks_, places_);
   }
   std::string of(std::uint32_t holder) const {
     return printable(places_[subjects_[stack_of_.at(holder)]].function);
   }
 
  private:
-  Places places_;
-  Stacks stacks_;
-  std::vector<StackId> stack_of_;
-  std::vector<PlaceId> subjects_;
+  recording::Places places_;
+  recording::Stacks stacks_;
+  std::vector<recording::StackId> stack_of_;
+  std::vector<recording::PlaceId> subjects_;
 };
 
-Json held(const Names& names, const Checkpoint& checkpoint) {
+Json held(const Names& names, const recording::Checkpoint& checkpoint) {
   Json by_function = Json::object();
-  for (const CheckpointRow& row : checkpoint.largest) {
+  for (const recording::CheckpointRow& row : checkpoint.largest) {
     Json& bytes = by_function[names.of(row.holder)];
     bytes = (bytes.is_null() ? 0 : bytes.get<std::uint64_t>()) + row.live_bytes;
   }
   return by_function;
 }
 
-Json told(const Recording& recording) {
+Json told(const recording::Recording& recording) {
   const Names names{recording};
   Json checkpoints = Json::array(), marks = Json::array(), holders = Json::array();
-  for (const Checkpoint& checkpoint : checkpoints_of(recording))
+  for (const recording::Checkpoint& checkpoint : recording::checkpoints_of(recording))
     checkpoints.push_back({{"time_ns", checkpoint.time_ns}, {"held", held(names, checkpoint)}});
-  const Timeline timeline = timeline_of(recording);
-  for (const TimeMark& mark : timeline.marks)
+  const recording::Timeline timeline = recording::timeline_of(recording);
+  for (const recording::TimeMark& mark : timeline.marks)
     marks.push_back({{"time_ns", mark.time_ns}, {"text", printable(mark.text)}});
-  std::vector<HolderFigures> rows = recording.holders();
+  std::vector<recording::HolderFigures> rows = recording.holders();
   recording.add_ages(rows);
-  for (const HolderFigures& row : rows) {
+  for (const recording::HolderFigures& row : rows) {
     holders.push_back({{"function", names.of(row.entry)},
                        {"live_bytes", row.live_bytes},
                        {"total_count", row.total_count},
@@ -75,7 +76,7 @@ Json told(const Recording& recording) {
 int main(int count, char** words) {
   if (count < 2) return 2;
   try {
-    fmt::print("{}\n", told(Recording{words[1]}).dump());
+    fmt::print("{}\n", told(recording::Recording{words[1]}).dump());
     return 0;
   } catch (const Error& error) {
     fmt::print(stderr, "{}\n", error.what());

@@ -5,10 +5,10 @@
 #include <fstream>
 
 #include "tests/unit/tools/recording_image.h"
-#include "tools/live/mapping.h"
-#include "tools/print/stack.h"
-#include "tools/top/row_text.h"
-#include "tools/top/table.h"
+#include "tools/recording/live/mapping.h"
+#include "tools/recording/stack_text/stack_text.h"
+#include "tools/views/top/row_text.h"
+#include "tools/views/top/table.h"
 
 using namespace oomrec;
 using namespace oomrec::tools;
@@ -27,24 +27,24 @@ struct Live {
   const std::uint64_t ones = image.python("/v/site-packages/numpy/n.py", "ones", 3);
   const std::uint64_t keep = image.python("/app/train.py", "keep", 4);
   const std::uint64_t pinned = image.python("/app/train.py", "pin", 5);
-  MappedFile mapped;
-  std::unique_ptr<Recording> recording;
-  std::unique_ptr<Places> places;
-  std::unique_ptr<Stacks> stacks;
-  std::unique_ptr<Table> table;
-  HoldersNow holders;
+  recording::MappedFile mapped;
+  std::unique_ptr<recording::Recording> recording;
+  std::unique_ptr<recording::Places> places;
+  std::unique_ptr<recording::Stacks> stacks;
+  std::unique_ptr<views::Table> table;
+  views::HoldersNow holders;
   std::uint64_t now_ns = kSecond;
 
   Live() {
     image.holder(image.stack({main, load, load, ones}), Space::heap, 3000, 0, 3000);
     image.holder(image.stack({main, keep}), Space::map, 1000, 0, 1000);
     image.holder(image.stack({main, pinned}), Space::torch, 700, 0, 700);
-    mapped = map_file(image.path());
+    mapped = recording::map_file(image.path());
     REQUIRE(mapped.bytes != nullptr);
-    recording = std::make_unique<Recording>(image.path(), mapped.bytes, mapped.size);
-    places = std::make_unique<Places>(*recording, StoredSymbols{});
-    stacks = std::make_unique<Stacks>(*recording, *places);
-    table = std::make_unique<Table>(*stacks, *places);
+    recording = std::make_unique<recording::Recording>(image.path(), mapped.bytes, mapped.size);
+    places = std::make_unique<recording::Places>(*recording, recording::StoredSymbols{});
+    stacks = std::make_unique<recording::Stacks>(*recording, *places);
+    table = std::make_unique<views::Table>(*stacks, *places);
     look();
   }
 
@@ -54,16 +54,18 @@ struct Live {
   }
 
   // Rows in words, with a figure of each: "load  load.py 3000".
-  std::vector<std::string> rows(const Choice& choice, std::uint64_t Row::*figure = &Row::own) {
+  std::vector<std::string> rows(const views::Choice& choice,
+                                std::uint64_t Row::*figure = &views::Row::own) {
     std::vector<std::string> texts;
-    for (const Row& row : table->rows(holders, choice, 100).rows)
-      texts.push_back(row_text(row, choice.by, *table) + " " + std::to_string(row.*figure));
+    for (const views::Row& row : table->rows(holders, choice, 100).rows)
+      texts.push_back(views::row_text(row, choice.by, *table) + " " + std::to_string(row.*figure));
     return texts;
   }
 };
 
-Choice choice(By by, SortBy sort = SortBy::own, Frames frames = Frames::merged) {
-  Choice chosen;
+views::Choice choice(views::By by, views::SortBy sort = views::SortBy::own,
+                     views::Frames frames = views::Frames::merged) {
+  views::Choice chosen;
   chosen.by = by;
   chosen.sort = sort;
   chosen.frames = frames;
@@ -78,48 +80,51 @@ TEST_CASE("rows by stack, by function and by file") {
   Live live;
   CHECK(live.rows({}) == Texts{"load.py:2 load ← load.py:2 load ← train.py:1 main 3000",
                                "train.py:4 keep ← train.py:1 main 1000"});
-  CHECK(live.rows(choice(By::function)) ==
+  CHECK(live.rows(choice(views::By::function)) ==
         Texts{"load  load.py 3000", "keep  train.py 1000", "main  train.py 0", "ones  n.py 0"});
-  CHECK(live.rows(choice(By::file)) ==
+  CHECK(live.rows(choice(views::By::file)) ==
         Texts{"/app/load.py 3000", "/app/train.py 1000", "/v/site-packages/numpy/n.py 0"});
 }
 
 TEST_CASE("a total counts a stack once, however often it runs through a function") {
   Live live;
   CHECK(
-      live.rows(choice(By::function, SortBy::total), &Row::total) ==
+      live.rows(choice(views::By::function, views::SortBy::total), &views::Row::total) ==
       Texts{"main  train.py 4000", "load  load.py 3000", "ones  n.py 3000", "keep  train.py 1000"});
-  CHECK(live.rows(choice(By::file, SortBy::total), &Row::total)[0] == "/app/train.py 4000");
+  CHECK(live.rows(choice(views::By::file, views::SortBy::total), &views::Row::total)[0] ==
+        "/app/train.py 4000");
 }
 
 TEST_CASE("what counts is chosen: a space, a search, frames") {
   Live live;
-  Choice chosen = choice(By::function);
+  views::Choice chosen = choice(views::By::function);
   chosen.space = Space::torch;
   CHECK(live.rows(chosen) == Texts{"pin  train.py 700", "main  train.py 0"});
-  chosen = choice(By::stack);
+  chosen = choice(views::By::stack);
   chosen.search = "NUMPY";
   CHECK(live.rows(chosen).size() == 1);
   CHECK(live.table->rows(live.holders, chosen, 100).held == 4000);
-  chosen = choice(By::file);
+  chosen = choice(views::By::file);
   chosen.search = "train";
   CHECK(live.rows(chosen) == Texts{"/app/train.py 1000"});
-  chosen = choice(By::function, SortBy::own, Frames::native);
+  chosen = choice(views::By::function, views::SortBy::own, views::Frames::native);
   CHECK(live.rows(chosen) == Texts{"[no stack was recorded] 4000"});
 }
 
 TEST_CASE("a session that goes on: what is new, what grew, and how fast") {
   Live live;
-  live.rows(choice(By::function));  // stacks have their names
+  live.rows(choice(views::By::function));  // stacks have their names
   live.image.session().holders.at(1).live_bytes = 3000 + 8'000'000;
   const std::uint64_t later = live.image.python("/app/late.py", "later", 6);
   live.image.holder(live.image.stack({live.main, later}), Space::heap, 500, 0, 500);
   live.look();
-  CHECK(live.rows(choice(By::function)) == Texts{"load  load.py 8003000", "keep  train.py 1000",
-                                                 "later  late.py 500", "main  train.py 0",
-                                                 "ones  n.py 0"});
+  CHECK(live.rows(choice(views::By::function)) == Texts{"load  load.py 8003000",
+                                                        "keep  train.py 1000", "later  late.py 500",
+                                                        "main  train.py 0", "ones  n.py 0"});
   const auto growth = [&] {
-    return live.table->rows(live.holders, choice(By::function, SortBy::growth), 1).rows[0].growth;
+    return live.table->rows(live.holders, choice(views::By::function, views::SortBy::growth), 1)
+        .rows[0]
+        .growth;
   };
   CHECK(growth() == doctest::Approx(8'000'000));  // in the one second that is known
   live.look();
@@ -136,28 +141,28 @@ TEST_CASE("only as many rows as are asked for, the largest of all") {
   live.image.holder(live.image.stack({live.image.python("/app/many.py", "g", 7)}), Space::heap,
                     5000, 0, 0);
   live.look();
-  const Rows rows = live.table->rows(live.holders, {}, 2);
+  const views::Rows rows = live.table->rows(live.holders, {}, 2);
   REQUIRE(rows.rows.size() == 2);
   CHECK(rows.there == 4);
   CHECK(rows.rows[1].own == 5000);
 }
 
 TEST_CASE("growth in words") {
-  CHECK(growth_text(0).empty());
-  CHECK(growth_text(1536) == "+1.5 KiB/s");
-  CHECK(growth_text(-300) == "-300 B/s");
+  CHECK(views::growth_text(0).empty());
+  CHECK(views::growth_text(1536) == "+1.5 KiB/s");
+  CHECK(views::growth_text(-300) == "-300 B/s");
 }
 
 TEST_CASE("a file that is cut while it is mapped reads as zeroes") {
   const ScratchDirectory directory;
   const std::string path = directory.path() + "/cut";
   std::ofstream{path} << std::string(3 * 4096, 'x');
-  const MappedFile mapped = map_file(path);
+  const recording::MappedFile mapped = recording::map_file(path);
   REQUIRE(mapped.bytes != nullptr);
   CHECK(mapped.size == 3 * 4096);
   REQUIRE(truncate(path.c_str(), 4096) == 0);
   CHECK(mapped.bytes.get()[100] == std::byte{'x'});
   CHECK(mapped.bytes.get()[2 * 4096] == std::byte{0});
-  CHECK(map_file(directory.path()).bytes == nullptr);
-  CHECK(map_file("/nowhere").bytes == nullptr);
+  CHECK(recording::map_file(directory.path()).bytes == nullptr);
+  CHECK(recording::map_file("/nowhere").bytes == nullptr);
 }

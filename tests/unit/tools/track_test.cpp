@@ -2,11 +2,11 @@
 #include <doctest/doctest.h>
 
 #include "tests/unit/tools/recording_image.h"
-#include "tools/diagnose/risk.h"
-#include "tools/error.h"
-#include "tools/observe/device_choice.h"
-#include "tools/track/alerts.h"
-#include "tools/track/flight_recorder.h"
+#include "tools/base/error.h"
+#include "tools/findings/diagnose/risk.h"
+#include "tools/processes/observe/device_choice.h"
+#include "tools/service/track/alerts.h"
+#include "tools/service/track/flight_recorder.h"
 
 using namespace oomrec::tools;
 
@@ -14,8 +14,8 @@ namespace {
 
 constexpr std::uint64_t kMiB = 1 << 20;
 
-Look look_at(std::uint64_t percent) {
-  Look look;
+processes::Look look_at(std::uint64_t percent) {
+  processes::Look look;
   look.allocated_bytes = look.reserved_bytes = look.used_bytes = percent * kMiB;
   look.total_bytes = 100 * kMiB;
   look.bound = {"RAM", percent * kMiB, 100 * kMiB};
@@ -23,12 +23,13 @@ Look look_at(std::uint64_t percent) {
 }
 
 // The rules that tell, percentage by percentage: "w" warning, "c" critical, "." none.
-std::string told(std::initializer_list<std::uint64_t> percents, Thresholds thresholds = {}) {
-  TrackAlerts alerts{thresholds};
+std::string told(std::initializer_list<std::uint64_t> percents,
+                 service::Thresholds thresholds = {}) {
+  service::TrackAlerts alerts{thresholds};
   std::string text;
   for (const std::uint64_t percent : percents) {
     const auto found = alerts.look(look_at(percent), 0);
-    text += found.empty() ? '.' : found[0].rule == TrackRule::critical ? 'c' : 'w';
+    text += found.empty() ? '.' : found[0].rule == service::TrackRule::critical ? 'c' : 'w';
     CHECK(found.size() <= 1);
   }
   return text;
@@ -44,17 +45,17 @@ TEST_CASE("a threshold tells once, and again after it was left by five percent")
 }
 
 TEST_CASE("without a limit nothing is near it") {
-  TrackAlerts alerts{{}};
-  Look look = look_at(99);
+  service::TrackAlerts alerts{{}};
+  processes::Look look = look_at(99);
   look.bound = {};
   CHECK(alerts.look(look, 0).empty());
 }
 
 TEST_CASE("growth of more than 100 MiB at once tells, once while it goes on") {
-  TrackAlerts alerts{{}};
+  service::TrackAlerts alerts{{}};
   const auto grows = [&](std::int64_t bytes) {
     const auto found = alerts.look(look_at(10), bytes);
-    return !found.empty() && found[0].rule == TrackRule::growth;
+    return !found.empty() && found[0].rule == service::TrackRule::growth;
   };
   const auto limit = static_cast<std::int64_t>(100 * kMiB);
   CHECK(!grows(limit));
@@ -65,22 +66,22 @@ TEST_CASE("growth of more than 100 MiB at once tells, once while it goes on") {
 }
 
 TEST_CASE("fragmentation tells of an allocator's own figures only") {
-  Look look = look_at(10);
+  processes::Look look = look_at(10);
   look.allocated_bytes = 69;
   look.reserved_bytes = 100;
-  TrackAlerts unknown{{}};
+  service::TrackAlerts unknown{{}};
   CHECK(unknown.look(look, 0).empty());
   look.inactive_bytes = 31;
-  TrackAlerts alerts{{}};
+  service::TrackAlerts alerts{{}};
   REQUIRE(alerts.look(look, 0).size() == 1);
   CHECK(alerts.look(look, 0).empty());
 }
 
 TEST_CASE("a process that ends when it is critical leaves no bundle, and tracking goes on") {
   oomrec::tests::RecordingImage image;
-  const Recording recording{image.path()};
+  const recording::Recording recording{image.path()};
   std::filesystem::remove(image.path());
-  FlightRecorder recorder{{.directory = "nowhere"}};
+  service::FlightRecorder recorder{{.directory = "nowhere"}};
   const auto captured = recorder.capture(recording, "critical");
   CHECK(captured.bundle.empty());
   CHECK(captured.problem.find(image.path()) != std::string::npos);
@@ -90,7 +91,7 @@ TEST_CASE("a process that ends when it is critical leaves no bundle, and trackin
 
 TEST_CASE("risk begins at 85 %, at 30 % inactive, at one OOM") {
   const auto at = [](std::uint64_t percent) {
-    RiskFigures risk;
+    findings::RiskFigures risk;
     risk.add(look_at(percent));
     risk.add(look_at(10));  // the highest counts
     return risk;
@@ -102,28 +103,28 @@ TEST_CASE("risk begins at 85 %, at 30 % inactive, at one OOM") {
   CHECK(at(85).allocated_bytes == 10 * kMiB);
   CHECK(at(85).findings().size() == 1);
   CHECK(at(85).suggestions().size() == 1);
-  Look look = look_at(10);
+  processes::Look look = look_at(10);
   look.reserved_bytes = 100;
   for (const auto& [inactive, fragmented] : {std::pair{29u, false}, {30u, true}}) {
-    RiskFigures risk;
+    findings::RiskFigures risk;
     look.inactive_bytes = inactive;
     risk.add(look);
     CHECK(risk.fragmented() == fragmented);
   }
-  RiskFigures risk;
+  findings::RiskFigures risk;
   risk.ooms = 1;
   CHECK(risk.any());
 }
 
 TEST_CASE("a device is a number, by any of its names, or the host") {
-  using Kind = DeviceChoice::Kind;
-  CHECK(DeviceChoice::of("").kind == Kind::any);
-  CHECK(DeviceChoice::of("cpu").kind == Kind::host);
+  using Kind = processes::DeviceChoice::Kind;
+  CHECK(processes::DeviceChoice::of("").kind == Kind::any);
+  CHECK(processes::DeviceChoice::of("cpu").kind == Kind::host);
   for (const char* word : {"1", "cuda:1", "/GPU:1", "gpu:1", "hip:1"}) {
-    CHECK(DeviceChoice::of(word).kind == Kind::gpu);
-    CHECK(DeviceChoice::of(word).ordinal == 1);
+    CHECK(processes::DeviceChoice::of(word).kind == Kind::gpu);
+    CHECK(processes::DeviceChoice::of(word).ordinal == 1);
   }
-  CHECK(DeviceChoice::of("cuda").ordinal == 0);
+  CHECK(processes::DeviceChoice::of("cuda").ordinal == 0);
   for (const char* word : {"mps", "cuda:", "cuda:x", "1x", "tpu:0", "-2"})
-    CHECK_THROWS_AS(DeviceChoice::of(word), Error);
+    CHECK_THROWS_AS(processes::DeviceChoice::of(word), Error);
 }

@@ -208,12 +208,12 @@ TEST_CASE("% words of a dump directory") {
                     {"/d/%x%", "/d/%x%"}};
   for (const auto& row : rows) {
     char path[64];
-    CHECK(expand_path(row.pattern, {42, "node/7", "/usr/bin/train", 1795256100'000'000'000U}, path,
-                      sizeof path));
+    CHECK(text::expand_path(row.pattern, {42, "node/7", "/usr/bin/train", 1795256100'000'000'000U},
+                            path, sizeof path));
     CHECK(std::string{path} == row.path);
   }
   char path[8];
-  CHECK_FALSE(expand_path("/a/long/path", {}, path, sizeof path));
-  CHECK(expand_path("/%e", {1, "", "..", 0}, path, sizeof path));
+  CHECK_FALSE(text::expand_path("/a/long/path", {}, path, sizeof path));
+  CHECK(text::expand_path("/%e", {1, "", "..", 0}, path, sizeof path));
   CHECK(std::string{path} == "/__");
 }

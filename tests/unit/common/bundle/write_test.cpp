@@ -71,10 +71,10 @@ TEST_CASE("a bundle is whole or absent, whichever system call fails") {
     for (const bool from_then_on : {false, true}) {
       for (std::uint64_t n = 1;; ++n) {
         Scratch scratch;
-        sys::g_injection = {.fail_at = n, .error = error, .from_then_on = from_then_on};
+        calls::g_injection = {.fail_at = n, .error = error, .from_then_on = from_then_on};
         const Result result = scratch.try_write(session.view(), refusal(session));
-        const std::uint64_t failed = sys::g_injection.failed;
-        sys::g_injection = {};
+        const std::uint64_t failed = calls::g_injection.failed;
+        calls::g_injection = {};
         if (failed == 0) {
           CHECK(n > 50);
           CHECK(result == Result::written);
@@ -247,8 +247,8 @@ TEST_CASE("an exception's texts come into a bundle later, and stay when the outc
   CHECK(expected["custom_metadata"] == nlohmann::json::object());
   const InHook hook = OutsideHooks::in_hook();
   // Longer than what is read at once, and again after that.
-  for (const std::size_t bytes : {std::size_t{10}, kMostTextBytes, std::size_t{3}}) {
-    ExceptionTexts texts;
+  for (const std::size_t bytes : {std::size_t{10}, text::kMostTextBytes, std::size_t{3}}) {
+    text::ExceptionTexts texts;
     const std::string message(bytes, '"'), traceback(bytes, '\x01');
     texts.type = "MemoryError";
     texts.message = message;
@@ -275,7 +275,7 @@ TEST_CASE("an exception's texts come into a bundle later, and stay when the outc
 TEST_CASE("what the program says of a bundle is in it from the beginning, or nothing is") {
   TrainingSession session;
   Scratch scratch;
-  ExceptionTexts texts;
+  text::ExceptionTexts texts;
   texts.metadata = R"({"repeats": 7})";
   texts.objects = "[]";
   Cause cause = refusal(session);
@@ -326,13 +326,15 @@ TEST_CASE("the first ceiling that explains a refusal is the verdict") {
     f.vm_bytes = row.vm;
     f.ram_bytes = 16'384 * kMiB;
     f.error = 12;
-    const Verdict verdict = verdict_of(session.view(), Trigger::allocation_failed, session.failure);
+    const verdict::Verdict verdict =
+        verdict::verdict_of(session.view(), Trigger::allocation_failed, session.failure);
     CHECK(name_of(verdict.code) == name_of(row.code));
-    const Verdict simulated = verdict_of(session.view(), Trigger::simulated, session.failure);
+    const verdict::Verdict simulated =
+        verdict::verdict_of(session.view(), Trigger::simulated, session.failure);
     CHECK(name_of(simulated.code) == name_of(row.code));
     CHECK(std::string{simulated.evidence[0]} == "simulated by `oomrec simulate`");
-    CHECK(name_of(verdict_of(session.view(), Trigger::simulated, 0).code) == "simulated");
-    CHECK(name_of(verdict_of(session.view(), Trigger::request, 0).code) == "requested");
+    CHECK(name_of(verdict::verdict_of(session.view(), Trigger::simulated, 0).code) == "simulated");
+    CHECK(name_of(verdict::verdict_of(session.view(), Trigger::request, 0).code) == "requested");
   }
 }
 
@@ -349,11 +351,13 @@ TEST_CASE("of a process whose death nobody looked into it says how it ended and 
   };
   TrainingSession session;
   for (const auto& row : rows) {
-    const Verdict verdict = verdict_of(session.view(), Trigger::killed, 0, {}, row.outcome);
+    const verdict::Verdict verdict =
+        verdict::verdict_of(session.view(), Trigger::killed, 0, {}, row.outcome);
     CHECK(verdict.code == row.code);
     CHECK(std::string{verdict.summary} == row.summary);  // its refusal is in a bundle of its own
   }
   session.header().tables[static_cast<std::size_t>(session::TableId::failures)].committed = 1;
-  CHECK(std::string{verdict_of(session.view(), Trigger::killed, 0, {}, "signal 9").summary} ==
+  CHECK(std::string{
+            verdict::verdict_of(session.view(), Trigger::killed, 0, {}, "signal 9").summary} ==
         "python3.11 was killed by SIGKILL; it held 640.0 MiB; no refused request is on record");
 }

@@ -18,12 +18,12 @@ constexpr std::int64_t kMiB = 1 << 20;
 }  // namespace
 
 TEST_CASE("without a limit everything is admitted") {
-  SoftLimit limit;
+  live::SoftLimit limit;
   CHECK(limit.admits(kMiB << 20, ~std::uint64_t{0}));
 }
 
 TEST_CASE("a request is refused when it would pass the limit") {
-  SoftLimit limit;
+  live::SoftLimit limit;
   limit.set(100 * kMiB);
   CHECK(limit.admits(60 * kMiB, 40 * kMiB));
   CHECK_FALSE(limit.admits(60 * kMiB, 40 * kMiB + 1));
@@ -32,7 +32,7 @@ TEST_CASE("a request is refused when it would pass the limit") {
 }
 
 TEST_CASE("after the first refusal a reserve is open for small requests and arenas only") {
-  SoftLimit limit;
+  live::SoftLimit limit;
   limit.set(100 * kMiB);
   CHECK_FALSE(limit.admits(100 * kMiB, 1000));  // the first
   CHECK(limit.admits(100 * kMiB, 1000));

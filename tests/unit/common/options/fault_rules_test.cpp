@@ -11,10 +11,10 @@ using namespace oomrec::limit;
 
 namespace {
 
-InjectionRule rule_of(std::string_view text) {
-  InjectionRules rules;
+options::InjectionRule rule_of(std::string_view text) {
+  options::InjectionRules rules;
   CAPTURE(text);
-  REQUIRE(parse_rules(text, rules));
+  REQUIRE(options::parse_rules(text, rules));
   REQUIRE(rules.count == 1);
   return rules.rules[0];
 }
@@ -23,8 +23,8 @@ bool fits(std::string_view rule, Api api, std::uint64_t bytes = 100, bool by_new
   return rule_of(rule).fits(api, space_of(api), bytes, by_new);
 }
 
-std::vector<int> refused(const InjectionRule& rule, int calls) {
-  RuleCalls state;
+std::vector<int> refused(const options::InjectionRule& rule, int calls) {
+  options::RuleCalls state;
   state.start(rule);
   std::vector<int> which;
   for (int i = 1; i <= calls; ++i)
@@ -35,7 +35,7 @@ std::vector<int> refused(const InjectionRule& rule, int calls) {
 }  // namespace
 
 TEST_CASE("a rule says what, which call, how large and where") {
-  const InjectionRule rule = rule_of("realloc:nth=1000,min=1.5M,site=src/train.py:42");
+  const options::InjectionRule rule = rule_of("realloc:nth=1000,min=1.5M,site=src/train.py:42");
   CHECK(rule.text == "realloc:nth=1000,min=1.5M,site=src/train.py:42");
   CHECK(rule.api == Api::realloc);
   CHECK(rule.nth == 1000);
@@ -45,7 +45,7 @@ TEST_CASE("a rule says what, which call, how large and where") {
   CHECK(rule.has_site());
   CHECK(rule_of("site=./a:b.py:7").file == "a:b.py");
 
-  const InjectionRule native = rule_of("site=libfoo.so.1!foo_make,p=0.5,seed=7");
+  const options::InjectionRule native = rule_of("site=libfoo.so.1!foo_make,p=0.5,seed=7");
   CHECK(native.api == Api::none);
   CHECK(native.module == "libfoo.so.1");
   CHECK(native.function == "foo_make");
@@ -56,14 +56,14 @@ TEST_CASE("a rule says what, which call, how large and where") {
 }
 
 TEST_CASE("several rules, up to eight") {
-  InjectionRules rules;
-  REQUIRE(parse_rules("malloc:nth=3;mmap:p=0.01,seed=7;site=a.py:3", rules));
+  options::InjectionRules rules;
+  REQUIRE(options::parse_rules("malloc:nth=3;mmap:p=0.01,seed=7;site=a.py:3", rules));
   CHECK(rules.count == 3);
   CHECK(rules.rules[1].api == Api::mmap);
   std::string many = "heap";
-  for (unsigned i = 1; i < kMaxRules; ++i) many += ";heap";
-  CHECK(parse_rules(many, rules));
-  CHECK_FALSE(parse_rules(many + ";heap", rules));
+  for (unsigned i = 1; i < options::kMaxRules; ++i) many += ";heap";
+  CHECK(options::parse_rules(many, rules));
+  CHECK_FALSE(options::parse_rules(many + ";heap", rules));
 }
 
 TEST_CASE("what is no rule is refused") {
@@ -98,9 +98,9 @@ TEST_CASE("what is no rule is refused") {
                            "site=!f",
                            "site=libfoo!",
                            "malloc:color=red"}) {
-    InjectionRules rules;
+    options::InjectionRules rules;
     CAPTURE(text);
-    CHECK_FALSE(parse_rules(text, rules));
+    CHECK_FALSE(options::parse_rules(text, rules));
   }
 }
 
@@ -137,9 +137,9 @@ TEST_CASE("functions of drivers, also those that name no size") {
   CHECK_FALSE(fits_on_gpu("heap", Api::cuMemAlloc, 100));
   for (const char* text : {"cuMemFree", "hipFree", "cuCtxDestroy", "cuMemUnmap", "cuMemGetMemPool",
                            "hipGetProcAddress", "cuMemAlloc_v2", "none"}) {
-    InjectionRules rules;
+    options::InjectionRules rules;
     CAPTURE(text);
-    CHECK_FALSE(parse_rules(text, rules));
+    CHECK_FALSE(options::parse_rules(text, rules));
   }
 }
 
@@ -165,15 +165,15 @@ TEST_CASE("by chance: as often as asked, and the same calls each time") {
 }
 
 TEST_CASE("a module by its name, a file by its last components") {
-  CHECK(is_module("/usr/lib/libfoo.so.1.2", "libfoo"));
-  CHECK(is_module("/usr/lib/libfoo.so.1.2", "libfoo.so"));
-  CHECK(is_module("/usr/lib/libfoo.so.1.2", "libfoo.so.1"));
-  CHECK(is_module("/bin/train", "train"));
-  CHECK_FALSE(is_module("/usr/lib/libfoobar.so", "libfoo"));
-  CHECK_FALSE(is_module("/usr/libfoo/libbar.so", "libfoo"));
-  CHECK(is_file("/home/me/train.py", "train.py"));
-  CHECK(is_file("/home/me/train.py", "me/train.py"));
-  CHECK(is_file("train.py", "/home/me/train.py"));
-  CHECK_FALSE(is_file("/home/me/retrain.py", "train.py"));
-  CHECK_FALSE(is_file("/home/me/train.py", "you/train.py"));
+  CHECK(options::is_module("/usr/lib/libfoo.so.1.2", "libfoo"));
+  CHECK(options::is_module("/usr/lib/libfoo.so.1.2", "libfoo.so"));
+  CHECK(options::is_module("/usr/lib/libfoo.so.1.2", "libfoo.so.1"));
+  CHECK(options::is_module("/bin/train", "train"));
+  CHECK_FALSE(options::is_module("/usr/lib/libfoobar.so", "libfoo"));
+  CHECK_FALSE(options::is_module("/usr/libfoo/libbar.so", "libfoo"));
+  CHECK(options::is_file("/home/me/train.py", "train.py"));
+  CHECK(options::is_file("/home/me/train.py", "me/train.py"));
+  CHECK(options::is_file("train.py", "/home/me/train.py"));
+  CHECK_FALSE(options::is_file("/home/me/retrain.py", "train.py"));
+  CHECK_FALSE(options::is_file("/home/me/train.py", "you/train.py"));
 }

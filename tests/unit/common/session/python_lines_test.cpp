@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-using oomrec::stack::kNoInstruction;
-using oomrec::stack::python_line;
+using oomrec::session::kNoInstruction;
+using oomrec::session::python_line;
 
 namespace {
 
@@ -31,7 +31,7 @@ const std::vector<Fixture> kFixtures = {
 // clang-format on
 
 std::uint32_t line_of(const Fixture& code, std::uint32_t instruction) {
-  return python_line(code.version_hex, code.first_line, code.table, instruction);
+  return session::python_line(code.version_hex, code.first_line, code.table, instruction);
 }
 
 }  // namespace
@@ -57,7 +57,8 @@ TEST_CASE("every instruction has the line that its interpreter gives it") {
 }
 
 TEST_CASE("a frame that has not begun is at its function's first line") {
-  for (const Fixture& code : kFixtures) CHECK(line_of(code, kNoInstruction) == code.first_line);
+  for (const Fixture& code : kFixtures)
+    CHECK(line_of(code, session::kNoInstruction) == code.first_line);
 }
 
 TEST_CASE("a cut or forged table gives some line and reads nothing beyond it") {
@@ -68,7 +69,8 @@ TEST_CASE("a cut or forged table gives some line and reads nothing beyond it") {
       std::vector<char> table(code.table.begin(), code.table.begin() + static_cast<long>(bytes));
       for (int flips = 0; flips < 4; ++flips, ++rounds) {
         const std::string_view view(table.data(), table.size());
-        CHECK(python_line(code.version_hex, code.first_line, view, code.code_bytes / 2) > 0);
+        CHECK(session::python_line(code.version_hex, code.first_line, view, code.code_bytes / 2) >
+              0);
         if (!table.empty()) table[random() % table.size()] = static_cast<char>(random());
       }
     }
@@ -78,6 +80,6 @@ TEST_CASE("a cut or forged table gives some line and reads nothing beyond it") {
 
 TEST_CASE("a line table of nothing gives the first line") {
   for (const std::uint32_t version : {0x030800f0u, 0x030a00f0u, 0x030b00f0u, 0x030f00f0u}) {
-    CHECK(python_line(version, 7, {}, 10) == 7);
+    CHECK(session::python_line(version, 7, {}, 10) == 7);
   }
 }

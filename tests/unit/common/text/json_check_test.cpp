@@ -11,7 +11,7 @@ using namespace oomrec::bundle;
 
 namespace {
 
-JsonKind kind_of(std::string text) { return check_json(text); }
+text::JsonKind kind_of(std::string text) { return text::check_json(text); }
 
 std::string nested(std::size_t levels) {
   return std::string(levels, '[') + std::string(levels, ']');
@@ -25,13 +25,13 @@ TEST_CASE("values of every kind") {
         R"({"\u00e4\n\"": "\ud83d\ude00 ä"})", R"({"a": 1e300})", R"({"a": 1e-999})",
         R"({"a": 0e999})"}) {
     CAPTURE(object);
-    CHECK(kind_of(object) == JsonKind::object);
+    CHECK(kind_of(object) == text::JsonKind::object);
   }
   for (const char* const other : {"[]", "[[], {}]", "1", "\"x\"", "null", " 0 "}) {
     CAPTURE(other);
-    CHECK(kind_of(other) == JsonKind::other);
+    CHECK(kind_of(other) == text::JsonKind::other);
   }
-  CHECK(kind_of(nested(128)) == JsonKind::other);
+  CHECK(kind_of(nested(128)) == text::JsonKind::other);
 }
 
 TEST_CASE("what is none") {
@@ -71,16 +71,16 @@ TEST_CASE("what is none") {
                                  "/* */ 1",
                                  "\xef\xbb\xbf{}"}) {
     CAPTURE(none);
-    CHECK(kind_of(none) == JsonKind::none);
+    CHECK(kind_of(none) == text::JsonKind::none);
   }
-  CHECK(kind_of(nested(129)) == JsonKind::none);
-  CHECK(kind_of(std::string(400, '9')) == JsonKind::none);
-  CHECK(kind_of(std::string("{\0}", 3)) == JsonKind::none);
+  CHECK(kind_of(nested(129)) == text::JsonKind::none);
+  CHECK(kind_of(std::string(400, '9')) == text::JsonKind::none);
+  CHECK(kind_of(std::string("{\0}", 3)) == text::JsonKind::none);
 }
 
 TEST_CASE("half a pair of surrogates is replaced, a whole one stays") {
   std::string text = R"(["\ud800", "\udc00x", "\ud800\ud800", "\ud83d\ude00", "\uD800\n"])";
-  REQUIRE(check_json(text) == JsonKind::other);
+  REQUIRE(text::check_json(text) == text::JsonKind::other);
   CHECK(text == R"(["\ufffd", "\ufffdx", "\ufffd\ufffd", "\ud83d\ude00", "\ufffd\n"])");
 }
 
@@ -93,7 +93,7 @@ TEST_CASE("whatever passes, other readers take") {
     for (std::size_t length = random() % 9; length != 0; --length)
       text += alphabet[random() % alphabet.size()];
     text += round % 2 == 0 ? "}" : "]";
-    if (check_json(text) == JsonKind::none) {
+    if (text::check_json(text) == text::JsonKind::none) {
       CAPTURE(text);
       CHECK_FALSE(nlohmann::json::accept(text));
     } else {

@@ -21,7 +21,7 @@ template <class Fill>
 std::string written(std::size_t capacity, Fill&& fill, int* error = nullptr) {
   const int fd = memfd_create("json", MFD_CLOEXEC);
   std::string buffer(capacity, '\0');
-  JsonWriter json{OutsideHooks::in_hook(), fd, buffer.data(), capacity};
+  text::JsonWriter json{OutsideHooks::in_hook(), fd, buffer.data(), capacity};
   fill(json);
   const bool whole = json.finish();
   if (error != nullptr) *error = json.error();
@@ -33,7 +33,7 @@ std::string written(std::size_t capacity, Fill&& fill, int* error = nullptr) {
 }
 
 std::string string_back(const std::string& text) {
-  return nlohmann::json::parse(written(3, [&](JsonWriter& json) { json.string(text); }));
+  return nlohmann::json::parse(written(3, [&](text::JsonWriter& json) { json.string(text); }));
 }
 
 }  // namespace
@@ -59,7 +59,7 @@ TEST_CASE("any bytes make valid JSON") {
 }
 
 TEST_CASE("numbers, rows and nesting") {
-  const std::string text = written(7, [](JsonWriter& json) {
+  const std::string text = written(7, [](text::JsonWriter& json) {
     json.begin_object();
     json.key("max").number(~std::uint64_t{0});
     json.key("min").signed_number(INT64_MIN);
@@ -82,16 +82,18 @@ TEST_CASE("numbers, rows and nesting") {
 TEST_CASE("mistakes and failed writes are remembered") {
   int error = 0;
   written(
-      64, [](JsonWriter& json) { json.begin_object(); }, &error);
+      64, [](text::JsonWriter& json) { json.begin_object(); }, &error);
   CHECK(error == EINVAL);
   written(
-      64, [](JsonWriter& json) { json.begin_object(), json.number(1), json.end_object(); }, &error);
+      64, [](text::JsonWriter& json) { json.begin_object(), json.number(1), json.end_object(); },
+      &error);
   CHECK(error == EINVAL);
   written(
-      64, [](JsonWriter& json) { json.begin_array(), json.key("k"), json.end_array(); }, &error);
+      64, [](text::JsonWriter& json) { json.begin_array(), json.key("k"), json.end_array(); },
+      &error);
   CHECK(error == EINVAL);
   char buffer[8];
-  JsonWriter json{OutsideHooks::in_hook(), -1, buffer, sizeof buffer};
+  text::JsonWriter json{OutsideHooks::in_hook(), -1, buffer, sizeof buffer};
   json.string("longer than the buffer");
   CHECK_FALSE(json.finish());
   CHECK(json.error() == EBADF);
@@ -111,6 +113,6 @@ TEST_CASE("sizes as people read them") {
   };
   for (const auto& [bytes, words] : rows) {
     char text[32];
-    CHECK(Text{text}.size(bytes).view() == words);
+    CHECK(text::Text{text}.size(bytes).view() == words);
   }
 }

@@ -38,15 +38,15 @@ struct Parent : TrainingSession {
     header().ended[0].time_ns = header().start_monotonic_ns + 7'000'000'000;
     header().last_tick_ns = header().start_monotonic_ns + 8'500'000'000;
   }
-  Verdict verdict(Trigger trigger = Trigger::killed) const {
-    return verdict_of(view(), trigger, 0, {}, "exited 1");
+  verdict::Verdict verdict(Trigger trigger = Trigger::killed) const {
+    return verdict::verdict_of(view(), trigger, 0, {}, "exited 1");
   }
 };
 
 }  // namespace
 
 TEST_CASE("a parent's end is told with the worker that it ended for") {
-  const Verdict verdict = Parent{}.verdict();
+  const verdict::Verdict verdict = Parent{}.verdict();
   CHECK(verdict.code == VerdictCode::child_killed);
   CHECK(std::string{verdict.summary} ==
         "python3.11 ended with exit status 1 after its worker 4815 was killed by the kernel: their "
@@ -57,7 +57,7 @@ TEST_CASE("a parent's end is told with the worker that it ended for") {
             "the worker held 310.0 MiB, 301.0 MiB of it from loader.py:17 __getitem__",
             "its parent waited for it and was told: SIGKILL, 1.5 s before its own end",
             "the worker's own bundle: oom_cpu_20261121_101530_001"});
-  CHECK_FALSE(is_death_by_memory(verdict.code));
+  CHECK_FALSE(verdict::is_death_by_memory(verdict.code));
 }
 
 TEST_CASE("a parent that a signal ended says which") {
@@ -66,7 +66,8 @@ TEST_CASE("a parent that a signal ended says which") {
   death.realtime_ns = parent.header().start_realtime_ns + 7'250'000'000;
   death.flags = kDeathWaited;
   death.wait_status = 6;
-  const Verdict verdict = verdict_of(parent.view(), Trigger::killed, 0, {}, "signal 6", &death);
+  const verdict::Verdict verdict =
+      verdict::verdict_of(parent.view(), Trigger::killed, 0, {}, "signal 6", &death);
   CHECK(std::string{verdict.summary}.starts_with("python3.11 was killed by SIGABRT after"));
   CHECK(std::string{verdict.evidence[2]}.ends_with("SIGKILL, 250.0 ms before its own end"));
 }
@@ -80,13 +81,14 @@ TEST_CASE("without a worker a process that exited is no matter of memory") {
   Parent parent;
   parent.header().child.pid = 0;
   CHECK(parent.verdict().code == VerdictCode::exited);
-  CHECK_FALSE(is_death_by_memory(VerdictCode::exited));
+  CHECK_FALSE(verdict::is_death_by_memory(VerdictCode::exited));
 }
 
 TEST_CASE("a worker's death is a reason if memory was the reason for that") {
   std::vector<std::string_view> fatal;
   for (std::size_t i = 0; i < kVerdictNames.size(); ++i)
-    if (!fatal_to_parent(static_cast<VerdictCode>(i)).empty()) fatal.push_back(kVerdictNames[i]);
+    if (!verdict::fatal_to_parent(static_cast<VerdictCode>(i)).empty())
+      fatal.push_back(kVerdictNames[i]);
   CHECK(fatal == std::vector<std::string_view>{"null_dereference", "uncaught_bad_alloc",
                                                "crash_after_refusal", "cgroup_oom_kill",
                                                "system_oom_kill", "killed_near_limit",

@@ -37,12 +37,12 @@ struct CrashedSession : session::TrainingSession {
     c.time_ns = refusal->time_ns + kMs / 5;
   }
   Crash& crash() { return header().crash; }
-  Verdict verdict(Trigger trigger = Trigger::crash) const {
-    return verdict_of(view(), trigger, refused, {}, "signal 11");
+  verdict::Verdict verdict(Trigger trigger = Trigger::crash) const {
+    return verdict::verdict_of(view(), trigger, refused, {}, "signal 11");
   }
   std::string summary() const { return verdict().summary; }
   bool has(std::string_view line) const {
-    const Verdict found = verdict();
+    const verdict::Verdict found = verdict();
     for (unsigned i = 0; i < found.evidence_count; ++i)
       if (std::string_view{found.evidence[i]}.find(line) != std::string_view::npos) return true;
     return false;
@@ -63,7 +63,7 @@ void abort_by_itself(CrashedSession& session) {
 
 TEST_CASE("a NULL that is used is told with what was refused, and why") {
   CrashedSession session;
-  const Verdict verdict = session.verdict();
+  const verdict::Verdict verdict = session.verdict();
   CHECK(verdict.code == VerdictCode::null_dereference);
   CHECK(std::string{verdict.summary} ==
         "SIGSEGV at address 0x10, 0.2 ms after malloc refused 412.0 MiB: the program used the NULL "
@@ -179,7 +179,7 @@ TEST_CASE("what does not follow from a refusal is not memory, and says why") {
   CHECK(session.summary().starts_with("python3.11 was ended by SIGSEGV"));
   CHECK(session.summary().ends_with(", not for lack of memory: " + why));
   if (crash.failure != 999) {
-    CHECK_FALSE(follows_refusal(session.header()));
+    CHECK_FALSE(verdict::follows_refusal(session.header()));
     // A bundle that was written for a refusal says what that was.
     CHECK(session.verdict(Trigger::soft_limit).code == VerdictCode::soft_limit);
   }
@@ -198,7 +198,7 @@ TEST_CASE("ten seconds are the longest that a crash may come after its refusal")
 TEST_CASE("a crash explains the bundle of its own refusal, not another's, nor a requested one") {
   CrashedSession session;
   CHECK(session.verdict(Trigger::soft_limit).code == VerdictCode::null_dereference);
-  CHECK(verdict_of(session.view(), Trigger::soft_limit, session.failure).code ==
+  CHECK(verdict::verdict_of(session.view(), Trigger::soft_limit, session.failure).code ==
         VerdictCode::soft_limit);
   CHECK(session.verdict(Trigger::request).code == VerdictCode::requested);
   session.crash().signal = 0;  // the handler did not get that far
@@ -213,7 +213,7 @@ bool name_by_offset(InHook, std::uint64_t start, std::uint64_t pc, char* name,
                                          "__cxa_throw"};
   const std::uint64_t at = (pc - start) / 16;
   if (at >= std::size(kNames)) return false;
-  Text{name, capacity}.add(kNames[at]);
+  text::Text{name, capacity}.add(kNames[at]);
   return true;
 }
 
@@ -222,7 +222,8 @@ std::uint64_t frame_of(const CrashedSession& session, std::uint64_t name) {
 }
 
 std::uint32_t flags_of(CrashedSession& session) {
-  return flags_by_name(OutsideHooks::in_hook(), session.view(), session.crash(), name_by_offset);
+  return helper::flags_by_name(OutsideHooks::in_hook(), session.view(), session.crash(),
+                               name_by_offset);
 }
 
 }  // namespace

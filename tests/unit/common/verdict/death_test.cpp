@@ -27,8 +27,8 @@ struct Killed : TrainingSession {
     health.cgroup_limit_bytes = limit;
     health.available_bytes = u64{8} << 30;
   }
-  Verdict verdict(const Death& death, std::string_view outcome = "unknown") const {
-    return verdict_of(view(), Trigger::killed, 0, {}, outcome, &death);
+  verdict::Verdict verdict(const Death& death, std::string_view outcome = "unknown") const {
+    return verdict::verdict_of(view(), Trigger::killed, 0, {}, outcome, &death);
   }
 };
 
@@ -48,7 +48,7 @@ Death with_line(Death death, KernelLine kind) {
   return death;
 }
 
-std::vector<std::string> evidence_of(const Verdict& verdict) {
+std::vector<std::string> evidence_of(const verdict::Verdict& verdict) {
   return {verdict.evidence, verdict.evidence + verdict.evidence_count};
 }
 
@@ -117,7 +117,7 @@ TEST_CASE("a kill by the kernel is told with its limit and its evidence") {
   Killed session{660 * kMiB};
   Death death =
       with_line(death_by(9, kCounted | kDeathAtOnce | kDeathAlone, 1), KernelLine::cgroup);
-  const Verdict verdict = session.verdict(death, "oom_killed");
+  const verdict::Verdict verdict = session.verdict(death, "oom_killed");
   CHECK(
       std::string{verdict.summary} ==
       "python3.11 was killed by the kernel: its memory cgroup had reached its limit of 660.0 MiB; "
@@ -140,7 +140,7 @@ TEST_CASE("another death says why memory is not the reason") {
   session.header().health.pressure_some = 105;
   Death death = death_by(15, kCounted | kDeathLogRead, 0);
   death.sender_pid = 77;
-  const Verdict verdict = session.verdict(death, "signal 15");
+  const verdict::Verdict verdict = session.verdict(death, "signal 15");
   CHECK(std::string{verdict.summary} ==
         "python3.11 was killed by SIGTERM, and not for lack of memory; it held 640.0 MiB");
   CHECK(evidence_of(verdict) ==
@@ -174,22 +174,24 @@ TEST_CASE("near its limit, and nobody knows who killed it") {
 TEST_CASE("a refusal before a kill by the kernel is evidence, before another death the verdict") {
   Killed session{660 * kMiB};
   const auto verdict = [&](const Death& death) {
-    return verdict_of(session.view(), Trigger::soft_limit, session.failure, {}, "signal 9", &death);
+    return verdict::verdict_of(session.view(), Trigger::soft_limit, session.failure, {}, "signal 9",
+                               &death);
   };
-  const Verdict kill = verdict(with_line(death_by(9), KernelLine::cgroup));
+  const verdict::Verdict kill = verdict(with_line(death_by(9), KernelLine::cgroup));
   CHECK(kill.code == VerdictCode::cgroup_oom_kill);
   CHECK(std::string{kill.evidence[kill.evidence_count - 1]}.starts_with(
       "before that, numpy asked malloc for 412.0 MiB and was refused: the soft limit"));
   CHECK(verdict(death_by(9)).code == VerdictCode::soft_limit);
   CHECK(verdict(death_by(11)).code == VerdictCode::soft_limit);
-  CHECK(verdict_of(session.view(), Trigger::request, 0, {}, "oom_killed", &session.header().death)
+  CHECK(verdict::verdict_of(session.view(), Trigger::request, 0, {}, "oom_killed",
+                            &session.header().death)
             .code == VerdictCode::requested);
 }
 
 TEST_CASE("what a bundle's recording says of a death is read where nobody brings more") {
   Killed session;
   session.header().death = with_line(death_by(9), KernelLine::cgroup);
-  CHECK(verdict_of(session.view(), Trigger::killed, 0, {}, "oom_killed").code ==
+  CHECK(verdict::verdict_of(session.view(), Trigger::killed, 0, {}, "oom_killed").code ==
         VerdictCode::cgroup_oom_kill);
 }
 
@@ -245,8 +247,8 @@ TEST_CASE("a SIGBUS is for want of shared memory where there was too little, and
     CHECK(code("unknown") == "unknown");
   }
   SUBCASE("before it something was refused") {
-    const Verdict verdict =
-        verdict_of(session.view(), Trigger::soft_limit, session.failure, {}, "signal 7", &death);
+    const verdict::Verdict verdict = verdict::verdict_of(session.view(), Trigger::soft_limit,
+                                                         session.failure, {}, "signal 7", &death);
     CHECK(verdict.code == VerdictCode::shared_memory_full);
     CHECK(verdict.limit == LimitKind::none);
   }

@@ -20,24 +20,24 @@ namespace {
 constexpr std::uint64_t kMiB = GpuSession::kMiB, kGiB = GpuSession::kGiB;
 
 struct Refused : GpuSession {
-  Verdict verdict(Trigger trigger = Trigger::allocation_failed) {
-    return verdict_of(view(), trigger, entry);
+  verdict::Verdict verdict(Trigger trigger = Trigger::allocation_failed) {
+    return verdict::verdict_of(view(), trigger, entry);
   }
   std::string summary() { return verdict().summary; }
   std::string evidence() {
-    const Verdict v = verdict();
+    const verdict::Verdict v = verdict();
     std::string lines;
     for (unsigned i = 0; i < v.evidence_count; ++i) lines += std::string{v.evidence[i]} + "\n";
     return lines;
   }
   std::string report() {
     char buffer[2048];
-    Text text{buffer, sizeof buffer};
+    text::Text text{buffer, sizeof buffer};
     const auto work = std::make_unique<Workspace>();
     Cause cause;
     cause.trigger = Trigger::allocation_failed;
     cause.failure = entry;
-    report_failure(OutsideHooks::in_hook(), text, view(), cause, verdict(), *work);
+    helper::report_failure(OutsideHooks::in_hook(), text, view(), cause, verdict(), *work);
     return std::string{text.view()};
   }
   DeviceEvidence& at = refused().device;
@@ -106,7 +106,7 @@ TEST_CASE("the user's limit, and how much of it was left") {
   Refused session;
   session.refused().flags = session::kFailureRefused;
   session.at.limit_bytes = 71 * kGiB;
-  Verdict verdict = session.verdict(Trigger::soft_limit);
+  verdict::Verdict verdict = session.verdict(Trigger::soft_limit);
   CHECK(verdict.code == VerdictCode::device_limit);
   CHECK(verdict.limit == LimitKind::device);
   CHECK(verdict.limit_bytes == 71 * kGiB);
@@ -231,7 +231,7 @@ TEST_CASE("a device that is near to refusing is named with what it is near to") 
   session::Device& device = session.device_at(session.second);
   device.block_bytes = 60 * kGiB;
   device.free_bytes = 4 * kGiB;
-  Verdict verdict = verdict_of(session.view(), Trigger::near_limit, 0);
+  verdict::Verdict verdict = verdict::verdict_of(session.view(), Trigger::near_limit, 0);
   CHECK(verdict.code == VerdictCode::near_limit);
   CHECK(verdict.limit == LimitKind::device);
   CHECK(verdict.limit_bytes == 80 * kGiB);
@@ -241,7 +241,7 @@ TEST_CASE("a device that is near to refusing is named with what it is near to") 
         "holds 60.0 GiB): the next request may be refused");
 
   device.limit_bytes = 61 * kGiB;
-  verdict = verdict_of(session.view(), Trigger::near_limit, 0);
+  verdict = verdict::verdict_of(session.view(), Trigger::near_limit, 0);
   CHECK(verdict.limit_used_bytes == 60 * kGiB);
   CHECK(std::string{verdict.summary} ==
         "python3.11 is at 98 % of --limit-gpu of 61.0 GiB on cuda:1 (NVIDIA H100) (it holds 60.0 "
@@ -259,7 +259,7 @@ TEST_CASE("a crash after a device's refusal: what the host may use is a pointer 
   crash.failure_bytes = 2 * kGiB;
   crash.failure_time_ns = session.refused().time_ns;
   crash.time_ns = crash.failure_time_ns + 1'000'000;
-  Verdict verdict = session.verdict(Trigger::crash);
+  verdict::Verdict verdict = session.verdict(Trigger::crash);
   CHECK(verdict.code == VerdictCode::crash_after_refusal);
   CHECK(has(verdict.summary, "cuMemAlloc refused 2.0 GiB: the program did not get over it"));
   CHECK(std::string{verdict.evidence[2]}.ends_with("others or the runtime 9.6 GiB"));
@@ -284,6 +284,6 @@ TEST_CASE("a recording of before has no devices") {
   session.header().version = 3;
   session.at = {};
   session::Device device;
-  CHECK_FALSE(read_device(session.view(), 1, device));
+  CHECK_FALSE(text::read_device(session.view(), 1, device));
   CHECK(has(session.summary(), "asked cuMemAlloc for 2.0 GiB and was refused"));
 }

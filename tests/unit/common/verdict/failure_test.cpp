@@ -36,13 +36,15 @@ struct Refusal : session::TrainingSession {
     at.mappings = 300;
     at.committed_bytes = 1000 * kMiB;
   }
-  Verdict verdict() const { return verdict_of(view(), Trigger::allocation_failed, entry); }
+  verdict::Verdict verdict() const {
+    return verdict::verdict_of(view(), Trigger::allocation_failed, entry);
+  }
 
   std::uint32_t entry = 0;
   Failure& refused;
 };
 
-std::string evidence(const Verdict& verdict) {
+std::string evidence(const verdict::Verdict& verdict) {
   std::string lines;
   for (unsigned i = 0; i < verdict.evidence_count; ++i)
     lines += std::string{verdict.evidence[i]} + "\n";
@@ -57,7 +59,7 @@ TEST_CASE("a thread that a limit of tasks refused: by the limit that is reached"
   Refusal by_cgroup{Api::pthread_create, EAGAIN};
   by_cgroup.refused.counted.cgroup_tasks_limit = 10;
   by_cgroup.refused.counted.own_tasks_limit = 100;
-  Verdict verdict = by_cgroup.verdict();
+  verdict::Verdict verdict = by_cgroup.verdict();
   CHECK(name_of(verdict.code) == "thread_creation_failed");
   CHECK(verdict.limit == LimitKind::pids);
   CHECK(verdict.limit_bytes == 10);
@@ -78,7 +80,7 @@ TEST_CASE("a thread that a limit of tasks refused: by the limit that is reached"
 TEST_CASE("RLIMIT_NPROC counts other processes too: it is what is left") {
   Refusal refusal{Api::fork, EAGAIN, 0};
   refusal.refused.counted.own_tasks_limit = 100;
-  Verdict verdict = refusal.verdict();
+  verdict::Verdict verdict = refusal.verdict();
   CHECK(name_of(verdict.code) == "fork_failed");
   CHECK(verdict.limit == LimitKind::rlimit_nproc);
   CHECK(has(verdict.summary, "(RLIMIT_NPROC) of 100 is the only one that explains it"));
@@ -110,7 +112,7 @@ TEST_CASE("a thread whose stack could not be mapped: by what refused the mapping
 
 TEST_CASE("a mapping: one too many, or more than the machine promises") {
   Refusal refusal{Api::mmap, ENOMEM};
-  Verdict verdict = refusal.verdict();
+  verdict::Verdict verdict = refusal.verdict();
   CHECK(name_of(verdict.code) == "mapping_failed");
   CHECK(verdict.limit == LimitKind::none);
   CHECK(has(evidence(verdict), "mappings 300 + request 1 <= the limit of mappings"));
@@ -168,7 +170,7 @@ TEST_CASE("an injected refusal names its rule, and nothing else explains it") {
   refusal.refused.flags = session::kFailureInjected;
   refusal.refused.rule = refusal.string("pthread_create:nth=2");
   refusal.refused.rlimit_as_bytes = kMiB;
-  const Verdict verdict = refusal.verdict();
+  const verdict::Verdict verdict = refusal.verdict();
   CHECK(name_of(verdict.code) == "injected");
   CHECK(verdict.limit == LimitKind::none);
   CHECK(has(evidence(verdict), "the rule pthread_create:nth=2 of --fail"));

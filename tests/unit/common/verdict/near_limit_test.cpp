@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::uint64_t kMiB = 1 << 20;
 
-std::string evidence_of(const Verdict& verdict) {
+std::string evidence_of(const verdict::Verdict& verdict) {
   std::string text;
   for (unsigned i = 0; i < verdict.evidence_count; ++i)
     text += verdict.evidence[i] + std::string{"\n"};
@@ -32,7 +32,7 @@ TEST_CASE("the cgroup's limit is told with what is used and what will be") {
   health.cgroup_used_bytes = 20 * kMiB;
   health.rss_bytes = 10 * kMiB;
   health.live_bytes = 185 * kMiB;
-  const Verdict verdict = verdict_of(image.view(), Trigger::near_limit, 0);
+  const verdict::Verdict verdict = verdict::verdict_of(image.view(), Trigger::near_limit, 0);
   CHECK(verdict.code == VerdictCode::near_limit);
   CHECK(verdict.limit == LimitKind::cgroup);
   CHECK(verdict.limit_bytes == 200 * kMiB);
@@ -50,7 +50,7 @@ TEST_CASE("what is resident is not told twice") {
   health.cgroup_used_bytes = 196 * kMiB;
   health.rss_bytes = 190 * kMiB;
   health.live_bytes = 185 * kMiB;
-  const std::string summary = verdict_of(image.view(), Trigger::near_limit, 0).summary;
+  const std::string summary = verdict::verdict_of(image.view(), Trigger::near_limit, 0).summary;
   CHECK(has(summary, "at 98 % of the cgroup's limit of 200.0 MiB (working set 196.0 MiB)"));
 }
 
@@ -62,10 +62,10 @@ TEST_CASE("the nearest of several limits is the one") {
   header.health.live_bytes = 95 * kMiB;
   header.health.rss_bytes = 95 * kMiB;
   header.soft_limit_bytes = 100 * kMiB;
-  CHECK(verdict_of(image.view(), Trigger::near_limit, 0).limit == LimitKind::soft);
+  CHECK(verdict::verdict_of(image.view(), Trigger::near_limit, 0).limit == LimitKind::soft);
   header.health.vm_bytes = 990 * kMiB;
   header.health.rlimit_as_bytes = 1000 * kMiB;
-  CHECK(verdict_of(image.view(), Trigger::near_limit, 0).limit == LimitKind::rlimit_as);
+  CHECK(verdict::verdict_of(image.view(), Trigger::near_limit, 0).limit == LimitKind::rlimit_as);
 }
 
 TEST_CASE("pressure is told with the faults and the swap of the process") {
@@ -75,7 +75,7 @@ TEST_CASE("pressure is told with the faults and the swap of the process") {
   health.pressure_full = 4507;
   health.major_faults = 12345;
   health.swap_bytes = 300 * kMiB;
-  const Verdict verdict = verdict_of(image.view(), Trigger::pressure, 0);
+  const verdict::Verdict verdict = verdict::verdict_of(image.view(), Trigger::pressure, 0);
   CHECK(verdict.code == VerdictCode::memory_pressure);
   CHECK(has(verdict.summary, "wait for memory instead of working"));
   CHECK(has(verdict.summary, "everybody on the machine or in its cgroup did 45.07 % of the"));
@@ -88,10 +88,10 @@ TEST_CASE("pressure on some alone is told as theirs") {
   session::Health& health = image.header().health;
   health.pressure_some = 1250;
   health.pressure_full = 3;
-  const Verdict verdict = verdict_of(image.view(), Trigger::pressure, 0);
+  const verdict::Verdict verdict = verdict::verdict_of(image.view(), Trigger::pressure, 0);
   CHECK(has(verdict.summary, "somebody on the machine or in its cgroup did 12.50 % of the"));
   health.pressure_some = 3;
-  CHECK(!has(verdict_of(image.view(), Trigger::pressure, 0).summary, "%"));
+  CHECK(!has(verdict::verdict_of(image.view(), Trigger::pressure, 0).summary, "%"));
 }
 
 TEST_CASE("what others see of the process goes before what it saw itself") {
@@ -100,7 +100,7 @@ TEST_CASE("what others see of the process goes before what it saw itself") {
   auto seen = std::make_unique<session::Health>();
   seen->pressure_some = 3100;
   seen->pressure_full = 3000;
-  Verdict verdict;
-  explain(verdict, image.view(), Trigger::pressure, 0, {}, {}, nullptr, seen.get());
+  verdict::Verdict verdict;
+  verdict::explain(verdict, image.view(), Trigger::pressure, 0, {}, {}, nullptr, seen.get());
   CHECK(has(verdict.summary, "30.00 %"));
 }

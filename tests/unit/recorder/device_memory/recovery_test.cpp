@@ -91,7 +91,7 @@ TEST_CASE("what was told before that is no excuse for the next") {
 TEST_CASE("an exception that another thread met is of what was not served") {
   Fixture f;
   const auto tell_elsewhere = [] {
-    const bundle::ExceptionTexts texts;
+    const text::ExceptionTexts texts;
     std::thread{[&] {
       recorder::report_exception(kHook, texts, 0, recorder::FailureOf::any_thread);
     }}.join();

@@ -45,8 +45,8 @@ int rule_for(Api api, std::uint64_t bytes = 100, std::uint64_t counted = 0) {
 }
 
 bool is_on_stack(const char* rule, std::uint32_t node) {
-  limit::InjectionRules rules;
-  REQUIRE(limit::parse_rules(rule, rules));
+  options::InjectionRules rules;
+  REQUIRE(options::parse_rules(rule, rules));
   return recorder::is_site_on_stack(kHook, rules.rules[0], node);
 }
 
@@ -56,7 +56,7 @@ std::uint32_t python_node(const char* file, std::uint32_t line, std::uint32_t pa
   REQUIRE(g_session.codes.append(kHook, code, [&](session::Code& entry) {
     entry = {name, name, line, 0};
   }));
-  return stack::intern(kHook, parent, session::python_frame(code, stack::kNoInstruction));
+  return stack::intern(kHook, parent, session::python_frame(code, session::kNoInstruction));
 }
 
 std::uint32_t native_node(const void* function, std::uint32_t parent) {

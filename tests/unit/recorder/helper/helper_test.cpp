@@ -43,7 +43,7 @@ std::uint32_t refusal() {
       f.bytes = 4099;
       f.error = ENOMEM;
       f.api = static_cast<std::uint16_t>(Api::malloc);
-      f.time_ns = sys::monotonic_ns();
+      f.time_ns = calls::monotonic_ns();
     }));
     return index;
   }();
@@ -150,15 +150,15 @@ TEST_CASE("a write that hangs costs the program its bound and no more") {
   Scratch scratch;
   refusal();
   const auto began = std::chrono::steady_clock::now();
-  sys::g_injection = {.fail_at = 1, .only = SYS_write, .hang_seconds = 20};
+  calls::g_injection = {.fail_at = 1, .only = SYS_write, .hang_seconds = 20};
 
   CHECK(write_here(scratch.dumps, true, 1) == Result::timed_out);
 
   const auto took = std::chrono::steady_clock::now() - began;
   CHECK(took >= std::chrono::milliseconds(900));
   CHECK(took < std::chrono::seconds(3));
-  CHECK(sys::g_injection.failed == 1);
-  sys::g_injection = {};
+  CHECK(calls::g_injection.failed == 1);
+  calls::g_injection = {};
   CHECK(finish(kHook, 5));
   CHECK(write_here(scratch.dumps) == Result::written);
   CHECK(finish(kHook, 5));  // else the next test's plan is for this one's fsync
@@ -167,13 +167,13 @@ TEST_CASE("a write that hangs costs the program its bound and no more") {
 TEST_CASE("a slow fsync does not hold the program up") {
   Scratch scratch;
   refusal();
-  sys::g_injection = {.fail_at = 1, .only = SYS_fsync, .hang_seconds = 2};
+  calls::g_injection = {.fail_at = 1, .only = SYS_fsync, .hang_seconds = 2};
   const auto began = std::chrono::steady_clock::now();
   CHECK(write_here(scratch.dumps) == Result::written);
   CHECK(std::chrono::steady_clock::now() - began < std::chrono::seconds(1));
   CHECK_FALSE(finish(kHook, 0));
   CHECK(finish(kHook, 5));
-  sys::g_injection = {};
+  calls::g_injection = {};
   CHECK(scratch.entries() == 1);
 }
 
@@ -189,12 +189,12 @@ TEST_CASE("an outcome is written late, by a helper that does not hold the progra
     return text.find("\"recovered\"") != std::string::npos;
   };
   CHECK_FALSE(outcome());
-  sys::g_injection = {.fail_at = 1, .only = SYS_renameat, .hang_seconds = 2};
+  calls::g_injection = {.fail_at = 1, .only = SYS_renameat, .hang_seconds = 2};
   const auto began = std::chrono::steady_clock::now();
   CHECK(complete_last(kHook, OutcomeKind::recovered, 0, 1));
   const auto took = std::chrono::steady_clock::now() - began;
-  CHECK(sys::g_injection.failed == 1);
-  sys::g_injection = {};
+  CHECK(calls::g_injection.failed == 1);
+  calls::g_injection = {};
   CHECK(took < std::chrono::milliseconds(1900));
   CHECK_FALSE(complete_last(kHook, OutcomeKind::recovered, 0, 0));
   CHECK(finish(kHook, 5));
@@ -315,7 +315,7 @@ TEST_CASE("each bundle is found where it was written, and completed there") {
   CHECK(path_of_bundle(last).parent_path() == there.dumps);
   const std::filesystem::path first = path_of_bundle(last - 1);
   REQUIRE(first.parent_path() == here.dumps);
-  ExceptionTexts texts;
+  text::ExceptionTexts texts;
   texts.message = "told later";
   CHECK(complete_texts_of(kHook, last - 1, texts, 5));
   CHECK(Scratch::json(first / "metadata.json")["exception_message"] == "told later");

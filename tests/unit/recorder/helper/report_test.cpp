@@ -19,7 +19,7 @@ using session::TableId;
 namespace {
 
 struct Reported : SessionImage {
-  ExportedName names = nullptr;
+  text::ExportedName names = nullptr;
 
   std::uint64_t python(std::string_view path, std::string_view function, std::uint32_t line) {
     const session::StringId file = string(path);
@@ -32,11 +32,11 @@ struct Reported : SessionImage {
   // The line about the largest holder.
   std::string holder_line() const {
     char buffer[2048];
-    Text text{buffer, sizeof buffer};
+    text::Text text{buffer, sizeof buffer};
     const auto work = std::make_unique<Workspace>();
     Cause cause;
     cause.exported_name = names;
-    report_failure(OutsideHooks::in_hook(), text, view(), cause, {}, *work);
+    helper::report_failure(OutsideHooks::in_hook(), text, view(), cause, {}, *work);
     const std::string report{text.view()};
     const auto begin = report.find("largest holder: ");
     if (begin == std::string::npos) return {};
@@ -99,7 +99,7 @@ namespace {
 // The names that a module exports, by the offset of its code.
 bool name_of_sound(InHook, std::uint64_t start, std::uint64_t pc, char* name,
                    std::size_t capacity) noexcept {
-  Text text{name, capacity};
+  text::Text text{name, capacity};
   switch (pc - start) {
     case 100:
       text.add("_ZNSt6vectorIdSaIdEE17_M_default_appendEm");
@@ -165,10 +165,10 @@ TEST_CASE("a C++ symbol is read as far as its parameters, or stays as it is") {
   char buffer[128];
   for (const auto& [symbol, name] : kRows) {
     CAPTURE(symbol);
-    CHECK(std::string{demangled(symbol, buffer)} == name);
+    CHECK(std::string{helper::demangled(symbol, buffer)} == name);
     // Cut anywhere it is no more than odd.
     for (std::size_t bytes = 0; bytes < std::string_view{symbol}.size(); ++bytes)
-      CHECK(demangled(std::string_view{symbol}.substr(0, bytes), buffer).size() <= 127);
+      CHECK(helper::demangled(std::string_view{symbol}.substr(0, bytes), buffer).size() <= 127);
   }
 }
 
@@ -186,7 +186,7 @@ TEST_CASE("whose code a Python file is") {
   for (const char* own : {"/home/me/train.py", "train.py", "<string>", "<stdin>",
                           "<ipython-input-1>", "/srv/python3/app.py", "/usr/local/bin/tool"}) {
     CAPTURE(own);
-    CHECK(is_programs_own(own));
+    CHECK(text::is_programs_own(own));
   }
   for (const char* other :
        {"", "<frozen importlib._bootstrap>", "<__array_function__ internals>",
@@ -194,6 +194,6 @@ TEST_CASE("whose code a Python file is") {
         "/usr/lib/python3.11/threading.py", "/usr/lib64/python3.9/json/__init__.py",
         "/opt/python/lib/python311.zip/abc.py"}) {
     CAPTURE(other);
-    CHECK_FALSE(is_programs_own(other));
+    CHECK_FALSE(text::is_programs_own(other));
   }
 }

@@ -12,7 +12,7 @@
 #include <string>
 
 using namespace oomrec;
-using stack::ElfSymbols;
+using symbols::ElfSymbols;
 
 namespace {
 

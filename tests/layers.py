@@ -1,0 +1,77 @@
+"""The libraries of the tree and what each declares to depend on, read from the meson.build files.
+
+A folder with sources has one library, `common_text_dep` for common/text; a file may include headers
+of its own folder and of those that its library names in `dependencies`, and no others.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from pathlib import Path
+
+COMMENT = re.compile(r"#[^\n]*")
+LIBRARY = re.compile(r"\b(?:static_library|shared_library|executable)\(")
+DEPENDENCY = re.compile(r"\b((?:common|recorder|shim|tools)(?:_\w+?)?)_dep\b")
+INCLUDE = re.compile(r'^#include "((?:common|recorder|shim|tools)(?:/[^"/]+)*)/[^"/]+"', re.M)
+ROOTS = ("common", "recorder", "shim", "tools")
+
+
+def calls(text: str, opening: re.Pattern[str]):
+    """The arguments of each call, with their nested brackets."""
+    for match in opening.finditer(text):
+        depth, end = 1, match.end()
+        while depth:
+            depth += {"(": 1, ")": -1}.get(text[end], 0)
+            end += 1
+        yield text[match.end() : end - 1]
+
+
+@cache
+def folders(root: Path) -> tuple[str, ...]:
+    """The folders that hold sources, as paths from the root."""
+    found = {
+        path.parent.relative_to(root).as_posix()
+        for top in ROOTS
+        for path in (root / top).rglob("*")
+        if path.suffix in (".h", ".cpp")
+    }
+    return tuple(sorted(found))
+
+
+@cache
+def declared(root: Path, folder: str) -> set[str]:
+    """The folders that the folder's libraries name as dependencies."""
+    build = root / folder / "meson.build"
+    text = COMMENT.sub("", build.read_text(encoding="utf-8")) if build.is_file() else ""
+    names = {folder.replace("/", "_"): folder for folder in folders(root)}
+    named = {match[1] for call in calls(text, LIBRARY) for match in DEPENDENCY.finditer(call)}
+    return {names[name] for name in named if name in names}
+
+
+def included(sources: dict[str, str]) -> dict[str, set[str]]:
+    """Of each folder the others whose headers its files include, by the files' paths and texts."""
+    found: dict[str, set[str]] = {}
+    for path, text in sources.items():
+        folder = path.rpartition("/")[0]
+        others = {match[1] for match in INCLUDE.finditer(text)} - {folder}
+        found.setdefault(folder, set()).update(others)
+    return found
+
+
+def cycle(graph: dict[str, set[str]]) -> list[str]:
+    """Some cycle of the graph, its first node once more at its end; empty where there is none."""
+    done: set[str] = set()
+
+    def walk(node: str, way: list[str]) -> list[str]:
+        if node in way:
+            return [*way[way.index(node) :], node]
+        if node in done:
+            return []
+        for other in sorted(graph.get(node, ())):
+            if found := walk(other, [*way, node]):
+                return found
+        done.add(node)
+        return []
+
+    return next((found for node in sorted(graph) if (found := walk(node, []))), [])

@@ -1,0 +1,247 @@
+#include "tools/base/arguments.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <functional>
+#include <limits>
+
+#include "tools/base/terminal.h"
+#include "tools/base/text.h"
+
+namespace oomrec::tools {
+namespace {
+
+// All of `text` as a number that is not below zero.
+template <class Number>
+bool read_number(const std::string& text, Number& value) {
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  return error == std::errc{} && end == text.data() + text.size() && !std::signbit(value) &&
+         std::isfinite(value);
+}
+
+// One that is too large for the type is as good as the largest: these are upper bounds.
+bool read_whole_number(const std::string& text, unsigned& value) {
+  const bool digits = !text.empty() && text.find_first_not_of("0123456789") == text.npos;
+  if (digits && !read_number(text, value)) value = std::numeric_limits<unsigned>::max();
+  return digits;
+}
+
+}  // namespace
+
+struct Arguments::State {
+  using Row = ArgumentRow;
+
+  std::string command, usage, summary, examples;
+  std::vector<Row> rows;
+  std::vector<Row> positionals;
+  std::vector<std::string>* rest = nullptr;
+  std::vector<std::string> rest_beginnings;  // flags that begin it
+  bool repeated = false;
+  Exit bad_input = Exit::bad_input;
+  CLI::App app;
+
+  // An option whose text `read` takes; where it does not, `accepted` tells what would do.
+  void add(const Row& row, const std::string& accepted,
+           const std::function<bool(const std::string&)>& read) {
+    const auto take = [this, name = row.name, accepted, read](const std::string& text) {
+      if (read(text)) return;
+      throw Error{bad_input, fmt::format("{} {} is not understood", name, printable(text)),
+                  fmt::format("Give {}.", accepted)};
+    };
+    app.add_option_function<std::string>(row.name, take)->take_last();
+    rows.push_back(row);
+  }
+
+  // What CLI11 found wrong, in our words.
+  Error mistake(const CLI::ParseError& error, const std::vector<std::string>& words) const {
+    const std::string said = error.what();
+    const std::string name = said.substr(0, said.find(':'));
+    const auto row = std::find_if(rows.begin(), rows.end(),
+                                  [&](const Row& known) { return known.name == name; });
+    if (dynamic_cast<const CLI::ArgumentMismatch*>(&error) != nullptr && row != rows.end()) {
+      return {bad_input, fmt::format("{} needs a value", name),
+              fmt::format("{} {}: {}", name, row->type, row->help)};
+    }
+    const std::vector<std::string> left = app.remaining();
+    if (dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr && !left.empty()) {
+      const std::string word = printable(left[0]);
+      return {bad_input,
+              word.starts_with("-") ? fmt::format("there is no option {}", word)
+                                    : fmt::format("'{}' is one word too many", word),
+              advice(words)};
+    }
+    return {bad_input, printable(said), advice(words)};
+  }
+
+  bool takes_value(std::string_view word) const {
+    return std::any_of(rows.begin(), rows.end(),
+                       [&](const Row& row) { return row.name == word && !row.type.empty(); });
+  }
+
+  // Where the program's own words begin.
+  std::size_t rest_begins(const std::vector<std::string>& words) const {
+    std::size_t i = 0;
+    while (i < words.size() && words[i] != "--" && words[i].starts_with("-") &&
+           std::find(rest_beginnings.begin(), rest_beginnings.end(), words[i]) ==
+               rest_beginnings.end()) {
+      const bool has_value = i + 1 < words.size() && words[i + 1] != "--";
+      i += takes_value(words[i]) && has_value ? 2 : 1;
+    }
+    return i;
+  }
+
+  std::string advice(const std::vector<std::string>& words) const {
+    std::vector<std::string_view> names = {"--help"};
+    for (const Row& row : rows) names.push_back(row.name);
+    for (const std::string& word : words) {
+      const std::string_view name = std::string_view{word}.substr(0, word.find('='));
+      if (!name.starts_with("--") || std::find(names.begin(), names.end(), name) != names.end()) {
+        continue;
+      }
+      const std::string_view meant = nearest(name, names);
+      if (!meant.empty()) return fmt::format("Did you mean {}?", meant);
+    }
+    return fmt::format("`oomrec {} --help` lists the options.", command);
+  }
+};
+
+Arguments::Arguments(std::string_view command, std::string_view usage, std::string_view summary,
+                     std::string_view examples)
+    : state_(std::make_unique<State>()) {
+  state_->command = command;
+  state_->usage = usage;
+  state_->summary = summary;
+  state_->examples = examples;
+  state_->app.set_help_flag();
+}
+
+Arguments::~Arguments() = default;
+
+void Arguments::flag(const std::string& name, bool& value, const std::string& help) {
+  state_->app.add_flag(name, value);
+  state_->rows.push_back({name, "", help});
+}
+
+void Arguments::option(const std::string& name, const std::string& type, std::string& value,
+                       const std::string& help, const std::vector<std::string>& suggested) {
+  state_->add({name, type, help, suggested}, "", [&value](const std::string& text) {
+    value = text;
+    return true;
+  });
+}
+
+void Arguments::option(const std::string& name, const std::string& type, double& value,
+                       const std::string& help) {
+  state_->add({name, type, help}, "a number, such as 0.5",
+              [&value](const std::string& text) { return read_number(text, value); });
+}
+
+void Arguments::option(const std::string& name, const std::string& type, unsigned& value,
+                       const std::string& help) {
+  state_->add({name, type, help}, "a whole number",
+              [&value](const std::string& text) { return read_whole_number(text, value); });
+}
+
+void Arguments::choice(const std::string& name, const std::string& type, std::string& value,
+                       const std::vector<std::string>& words, const std::string& help) {
+  const std::string listed = fmt::format("{}", fmt::join(words, ", "));
+  state_->add({name, type, fmt::format("{}: {}", help, listed), words},
+              fmt::format("one of {}", listed), [&value, words](const std::string& text) {
+                value = text;
+                return std::find(words.begin(), words.end(), text) != words.end();
+              });
+}
+
+void Arguments::positional(const std::string& name, std::string& value, const std::string& help,
+                           const std::vector<std::string>& suggested) {
+  // An empty word is a variable of a script that was never set: not as if nothing were given.
+  state_->app.add_option_function<std::string>(name, [&value, name](const std::string& word) {
+    if (word.empty()) throw CLI::ValidationError{name, "an empty word was given"};
+    value = word;
+  });
+  state_->positionals.push_back({name, "", help, suggested});
+}
+
+void Arguments::positionals(const std::string& name, std::vector<std::string>& values,
+                            const std::string& help) {
+  const auto take = [&values, name](const std::vector<std::string>& words) {
+    for (const std::string& word : words)
+      if (word.empty()) throw CLI::ValidationError{name, "an empty word was given"};
+    values = words;
+  };
+  state_->app.add_option_function<std::vector<std::string>>(name, take);
+  state_->repeated = true;
+  state_->positionals.push_back({name, "", help});
+}
+
+void Arguments::rest(const std::string& name, std::vector<std::string>& words,
+                     const std::string& help, const std::vector<std::string>& beginnings) {
+  state_->rest = &words;
+  state_->rest_beginnings = beginnings;
+  state_->positionals.push_back({name, "", help});
+}
+
+bool Arguments::parse(const std::vector<std::string>& words, Exit bad_input) {
+  if (listener_ != nullptr) {
+    *listener_ = {state_->rows, state_->positionals, state_->rest != nullptr, state_->repeated};
+    return false;
+  }
+  state_->bad_input = bad_input;
+  std::vector<std::string> ours = words;
+  if (state_->rest != nullptr) {
+    const auto begin = static_cast<std::ptrdiff_t>(state_->rest_begins(words));
+    ours.resize(static_cast<std::size_t>(begin));
+    state_->rest->assign(words.begin() + begin, words.end());
+    if (!state_->rest->empty() && state_->rest->front() == "--") {
+      state_->rest->erase(state_->rest->begin());
+    }
+  }
+  if (std::find(ours.begin(), ours.end(), "--help") != ours.end() ||
+      std::find(ours.begin(), ours.end(), "-h") != ours.end()) {
+    fmt::print("{}", help());
+    return false;
+  }
+  try {
+    std::vector<std::string> reversed(ours.rbegin(), ours.rend());
+    state_->app.parse(reversed);
+  } catch (const CLI::ParseError& error) {
+    throw state_->mistake(error, ours);
+  }
+  return true;
+}
+
+ArgumentTable Arguments::table_of(const std::function<void()>& command) {
+  ArgumentTable table;
+  listener_ = &table;
+  command();
+  listener_ = nullptr;
+  return table;
+}
+
+bool Arguments::given(const std::string& name) const { return state_->app.count(name) != 0; }
+
+std::string Arguments::help() const {
+  std::vector<std::pair<std::string, std::string>> lines;
+  std::size_t widest = std::string_view{"--help"}.size();
+  for (const auto* rows : {&state_->positionals, &state_->rows}) {
+    for (const State::Row& row : *rows) {
+      lines.emplace_back(row.type.empty() ? row.name : row.name + " " + row.type, row.help);
+      widest = std::max(widest, lines.back().first.size());
+    }
+  }
+  lines.emplace_back("--help", "this page");
+
+  std::string text = fmt::format("usage: oomrec {} {}\n\n{}\n\n", state_->command, state_->usage,
+                                 wrap(state_->summary, kColumns, 0));
+  for (const auto& [name, help] : lines) {
+    text += fmt::format("  {:<{}}  {}\n", name, widest, wrap(help, kColumns, widest + 4));
+  }
+  return text + fmt::format("\nexamples:\n{}", state_->examples);
+}
+
+}  // namespace oomrec::tools

@@ -1,0 +1,93 @@
+#include "tools/base/json.h"
+
+#include <fmt/format.h>
+
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+#include <iterator>
+#include <stdexcept>
+
+#include "tools/base/text.h"
+
+namespace oomrec::tools {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::uintmax_t kMostBytes = std::uintmax_t{64} << 20;
+
+// Nested deeper than any file of ours: the parser is no recursion of ours, but the destructor is.
+bool too_deep(int depth, Json::parse_event_t, Json&) {
+  constexpr int kDeepest = 64;
+  if (depth > kDeepest) throw std::length_error{"nested too deep"};
+  return true;
+}
+
+// The value in `file`; else throws what is the matter with it, as the end of a sentence.
+Json parsed(const fs::path& file) {
+  std::error_code error;
+  const fs::file_status status = fs::status(file, error);
+  if (status.type() == fs::file_type::not_found) throw std::runtime_error{"is missing"};
+  if (error) throw std::runtime_error{"cannot be read: " + error.message()};
+  if (!fs::is_regular_file(status)) throw std::runtime_error{"is no file"};
+  if (fs::file_size(file, error) > kMostBytes) throw std::runtime_error{"is larger than 64 MiB"};
+  std::ifstream stream{file, std::ios::binary};
+  if (!stream) throw std::runtime_error{fmt::format("cannot be read: {}", std::strerror(errno))};
+  const std::string text{std::istreambuf_iterator<char>{stream}, {}};
+  Json value = Json::parse(text, too_deep, false);
+  if (value.is_discarded()) throw std::runtime_error{"is no JSON"};
+  return value;
+}
+
+}  // namespace
+
+Json read_any_json(const fs::path& file) {
+  try {
+    return parsed(file);
+  } catch (const std::exception&) {
+    return nullptr;
+  }
+}
+
+Json read_json(const fs::path& file, std::string* problem) {
+  try {
+    Json value = parsed(file);
+    if (!value.is_object()) throw std::runtime_error{"holds no JSON object"};
+    return value;
+  } catch (const std::exception& wrong) {
+    if (problem != nullptr) *problem = wrong.what();
+    return Json::object();
+  }
+}
+
+const Json& member(const Json& object, std::string_view key) {
+  static const Json null;
+  if (!object.is_object()) return null;
+  const auto at = object.find(std::string{key});
+  return at != object.end() ? *at : null;
+}
+
+std::optional<std::string> text_of(const Json& object, std::string_view key) {
+  const Json& value = member(object, key);
+  if (!value.is_string()) return std::nullopt;
+  return value.get<std::string>();
+}
+
+std::optional<std::uint64_t> number_of(const Json& object, std::string_view key) {
+  const Json& value = member(object, key);
+  if (!value.is_number_unsigned()) return std::nullopt;
+  return value.get<std::uint64_t>();
+}
+
+Json text_or_null(std::string_view text) {
+  return text.empty() ? Json(nullptr) : Json(std::string{text});
+}
+
+std::string json_text(const Json& value, int indent) {
+  return with_commands_escaped(value.dump(indent, ' ', false, Json::error_handler_t::replace));
+}
+
+void print_json(const Json& value) { fmt::print("{}\n", json_text(value, 2)); }
+
+}  // namespace oomrec::tools

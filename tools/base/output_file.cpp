@@ -1,0 +1,50 @@
+#include "tools/base/output_file.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "tools/base/error.h"
+#include "tools/base/text.h"
+
+namespace oomrec::tools {
+namespace {
+
+[[noreturn]] void cannot_write(const std::filesystem::path& file, int error) {
+  throw Error{
+      Exit::bad_input,
+      fmt::format("{} cannot be written: {}", printable(file.string()), std::strerror(error)),
+      "Name another file: -o FILE, or -o - for stdout."};
+}
+
+int write_all(int descriptor, const std::string& text) {
+  for (std::size_t done = 0; done < text.size();) {
+    const ssize_t wrote = write(descriptor, text.data() + done, text.size() - done);
+    if (wrote < 0 && errno == EINTR) continue;
+    if (wrote <= 0) return errno;
+    done += static_cast<std::size_t>(wrote);
+  }
+  return 0;
+}
+
+}  // namespace
+
+void write_output(const std::filesystem::path& file, const std::string& bytes, IfThere if_there) {
+  const int how = if_there == IfThere::refuse ? O_EXCL : O_TRUNC;
+  const int descriptor = open(file.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | how, 0600);
+  if (descriptor < 0 && errno == EEXIST)
+    throw Error{Exit::bad_input, fmt::format("{} is there already", printable(file.string())),
+                "Overwrite it with --force, or name another file: -o FILE"};
+  if (descriptor < 0) cannot_write(file, errno);
+  int error = write_all(descriptor, bytes);
+  if (close(descriptor) != 0 && error == 0) error = errno;
+  if (error == 0) return;
+  std::error_code ignored;
+  if (std::filesystem::is_regular_file(file, ignored)) std::filesystem::remove(file, ignored);
+  cannot_write(file, error);
+}
+
+}  // namespace oomrec::tools

@@ -1,0 +1,40 @@
+#include "tools/base/progress.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cstdio>
+
+#include "tools/base/text.h"
+
+namespace oomrec::tools {
+namespace {
+
+constexpr std::chrono::milliseconds kAtOnce{500};
+constexpr std::chrono::milliseconds kBetween{100};
+constexpr std::size_t kStepsBetweenLooks = 256;
+
+}  // namespace
+
+Progress::Progress(std::string_view what, std::size_t steps)
+    : what_(what),
+      steps_(steps),
+      wanted_(isatty(STDERR_FILENO) == 1),
+      next_(Clock::now() + kAtOnce) {}
+
+Progress::~Progress() {
+  if (shown_) fmt::print(stderr, "\r\x1b[K");
+}
+
+void Progress::step() {
+  if (++done_ % kStepsBetweenLooks == 0 && wanted_ && Clock::now() >= next_) show();
+}
+
+void Progress::show() {
+  fmt::print(stderr, "\r{} {} of {}", what_, count_text(done_), count_text(steps_));
+  std::fflush(stderr);
+  shown_ = true;
+  next_ = Clock::now() + kBetween;
+}
+
+}  // namespace oomrec::tools

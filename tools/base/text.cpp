@@ -1,0 +1,232 @@
+#include "tools/base/text.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <ctime>
+#include <numeric>
+
+namespace oomrec::tools {
+namespace {
+
+// Length of the valid UTF-8 sequence at the start of `text`; 0 when there is none.
+std::size_t sequence_length(std::string_view text) {
+  const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
+  const unsigned char first = byte(0);
+  const std::size_t length = first < 0x80                    ? 1
+                             : first >= 0xc2 && first < 0xe0 ? 2
+                             : first >= 0xe0 && first < 0xf0 ? 3
+                             : first >= 0xf0 && first < 0xf5 ? 4
+                                                             : 0;
+  if (length == 0 || length > text.size()) return 0;
+  for (std::size_t i = 1; i < length; ++i) {
+    if ((byte(i) & 0xc0) != 0x80) return 0;
+  }
+  const bool overlong = (first == 0xe0 && byte(1) < 0xa0) || (first == 0xf0 && byte(1) < 0x90);
+  const bool surrogate = first == 0xed && byte(1) >= 0xa0;
+  const bool too_high = first == 0xf4 && byte(1) >= 0x90;
+  return overlong || surrogate || too_high ? 0 : length;
+}
+
+char32_t code_point(std::string_view sequence) {
+  const auto first = static_cast<unsigned char>(sequence[0]);
+  if (sequence.size() == 1) return first;
+  char32_t point = first & (0xffU >> (sequence.size() + 1));
+  for (const char byte : sequence.substr(1))
+    point = point << 6 | (static_cast<unsigned char>(byte) & 0x3fU);
+  return point;
+}
+
+// Calls visit(character, code point) for each; an empty one for a byte that is no UTF-8.
+template <class Visit>
+void for_characters(std::string_view text, Visit visit) {
+  while (!text.empty()) {
+    const std::size_t length = sequence_length(text);
+    visit(text.substr(0, length), length != 0 ? code_point(text.substr(0, length)) : char32_t{0});
+    text.remove_prefix(std::max<std::size_t>(length, 1));
+  }
+}
+
+// What a terminal takes for a command, breaks the line, or turns around the text behind it.
+bool is_command(char32_t point) {
+  return point < 0x20 || (point >= 0x7f && point < 0xa0) || (point >= 0x2028 && point <= 0x202e) ||
+         (point >= 0x2066 && point <= 0x2069);
+}
+
+bool starts_character(char byte) { return (static_cast<unsigned char>(byte) & 0xc0) != 0x80; }
+
+std::size_t width(std::string_view text) {
+  return static_cast<std::size_t>(std::count_if(text.begin(), text.end(), starts_character));
+}
+
+// Edits (insert, delete, replace, swap neighbours) from one word to the other.
+std::size_t distance(std::string_view a, std::string_view b) {
+  std::vector<std::size_t> before(b.size() + 1);
+  std::vector<std::size_t> above(b.size() + 1);
+  std::vector<std::size_t> row(b.size() + 1);
+  std::iota(above.begin(), above.end(), std::size_t{0});
+  for (std::size_t i = 1; i <= a.size(); ++i) {
+    row[0] = i;
+    for (std::size_t j = 1; j <= b.size(); ++j) {
+      row[j] = std::min({above[j] + 1, row[j - 1] + 1, above[j - 1] + (a[i - 1] != b[j - 1])});
+      if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1]) {
+        row[j] = std::min(row[j], before[j - 2] + 1);
+      }
+    }
+    std::swap(before, above);
+    std::swap(above, row);
+  }
+  return above[b.size()];
+}
+
+}  // namespace
+
+std::string size_text(std::uint64_t bytes) {
+  static constexpr std::array kUnits = {"KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
+  if (bytes < 1024) return fmt::format("{} B", bytes);
+  double value = static_cast<double>(bytes) / 1024;
+  std::size_t unit = 0;
+  // 1023.95 would print as 1024.0 of the smaller unit.
+  while (value >= 1023.95 && unit + 1 < kUnits.size()) {
+    value /= 1024;
+    ++unit;
+  }
+  return fmt::format("{:.1f} {}", value, kUnits[unit]);
+}
+
+std::string count_text(std::uint64_t count) {
+  std::string digits = std::to_string(count);
+  for (auto at = static_cast<std::ptrdiff_t>(digits.size()) - 3; at > 0; at -= 3) {
+    digits.insert(static_cast<std::size_t>(at), ",");
+  }
+  return digits;
+}
+
+std::string percent_text(double share) { return fmt::format("{:.1f} %", share * 100); }
+
+std::string time_text(std::uint64_t realtime_ns) {
+  const auto seconds = static_cast<std::time_t>(realtime_ns / 1'000'000'000);
+  std::tm parts{};
+  gmtime_r(&seconds, &parts);
+  std::array<char, 32> text{};
+  const std::size_t length = std::strftime(text.data(), text.size(), "%Y-%m-%dT%H:%M:%SZ", &parts);
+  return {text.data(), length};
+}
+
+std::uint64_t time_of_text(const std::string& text) {
+  std::tm parts{};
+  const char* const end = strptime(text.c_str(), "%Y-%m-%dT%H:%M:%SZ", &parts);
+  if (end == nullptr || *end != '\0') return 0;
+  return static_cast<std::uint64_t>(timegm(&parts)) * 1'000'000'000;
+}
+
+std::string plural(std::uint64_t count, std::string_view one, std::string_view many) {
+  return fmt::format("{} {}", count_text(count), count == 1 ? one : many);
+}
+
+std::string printable(std::string_view text) {
+  std::string safe;
+  safe.reserve(text.size());
+  for_characters(text, [&](std::string_view character, char32_t point) {
+    if (character.empty())
+      safe += "\xef\xbf\xbd";
+    else if (is_command(point))
+      safe += '?';
+    else
+      safe += character;
+  });
+  return safe;
+}
+
+std::string with_commands_escaped(std::string_view json) {
+  std::string safe;
+  safe.reserve(json.size());
+  for_characters(json, [&](std::string_view character, char32_t point) {
+    if (is_command(point) && point != '\n')
+      safe += fmt::format("\\u{:04x}", static_cast<std::uint32_t>(point));
+    else
+      safe += character;
+  });
+  return safe;
+}
+
+std::string quoted(std::string_view text) {
+  std::string safe = "'";
+  for (const char c : text) {
+    if (c == '\'')
+      safe += "'\\''";
+    else
+      safe += c;
+  }
+  return safe + "'";
+}
+
+std::string shell_word(std::string_view text) {
+  constexpr std::string_view kSafe =
+      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./@%+=:,-";
+  const bool is_safe = !text.empty() && text.find_first_not_of(kSafe) == text.npos;
+  return is_safe ? std::string{text} : quoted(text);
+}
+
+std::string clip(std::string_view text, std::size_t columns) {
+  if (width(text) <= columns) return std::string{text};
+  std::size_t end = 0;
+  for (std::size_t left = columns - 1; end < text.size(); ++end) {
+    if (starts_character(text[end]) && left-- == 0) break;
+  }
+  return std::string{text.substr(0, end)} + "…";
+}
+
+std::string clip_start(std::string_view text, std::size_t columns) {
+  const std::size_t have = width(text);
+  if (have <= columns) return std::string{text};
+  std::size_t begin = 0;
+  for (std::size_t skip = have - columns + 2; begin < text.size(); ++begin) {
+    if (starts_character(text[begin]) && --skip == 0) break;
+  }
+  return "…" + std::string{text.substr(begin)};
+}
+
+std::string wrap(std::string_view text, std::size_t columns, std::size_t indent) {
+  std::string wrapped;
+  std::size_t column = indent;
+  for (const std::string_view word : split(text, ' ')) {
+    if (column != indent && column + 1 + width(word) > columns) {
+      wrapped += '\n' + std::string(indent, ' ');
+      column = indent;
+    } else if (!wrapped.empty()) {
+      wrapped += ' ';
+      ++column;
+    }
+    wrapped += word;
+    column += width(word);
+  }
+  return wrapped;
+}
+
+std::string_view nearest(std::string_view typed, const std::vector<std::string_view>& words) {
+  std::string_view best;
+  std::size_t best_distance = std::max<std::size_t>(1, typed.size() / 3) + 1;
+  for (const std::string_view word : words) {
+    const bool begins_so = typed.size() >= 2 && word.substr(0, typed.size()) == typed;
+    const std::size_t edits = begins_so ? 1 : distance(typed, word);
+    if (edits < best_distance) {
+      best = word;
+      best_distance = edits;
+    }
+  }
+  return best;
+}
+
+std::vector<std::string_view> split(std::string_view text, char separator) {
+  std::vector<std::string_view> parts;
+  while (true) {
+    const std::size_t at = text.find(separator);
+    parts.push_back(text.substr(0, at));
+    if (at == std::string_view::npos) return parts;
+    text.remove_prefix(at + 1);
+  }
+}
+
+}  // namespace oomrec::tools

@@ -1,0 +1,69 @@
+#include "tools/bundles/opening/open.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <vector>
+
+#include "tools/base/error.h"
+#include "tools/base/text.h"
+#include "tools/bundles/ranks/merged.h"
+#include "tools/bundles/recover/orphans.h"
+#include "tools/bundles/store/access.h"
+#include "tools/bundles/store/bundles.h"
+
+namespace oomrec::tools::bundles {
+namespace {
+
+namespace fs = std::filesystem;
+
+// Recordings that are in no bundle, or not in one that is here: of running processes, and of dead
+// ones that wanted their bundles elsewhere.
+std::string advice_without_bundle(const std::vector<Session>& sessions) {
+  const auto dead = static_cast<std::uint64_t>(std::count_if(
+      sessions.begin(), sessions.end(), [](const Session& session) { return !session.alive; }));
+  const std::uint64_t alive = sessions.size() - dead;
+  if (dead != 0)
+    return fmt::format(
+        "{} elsewhere: `oomrec ls --all` lists, `oomrec recover` makes bundles.",
+        plural(dead, "dead process left a recording", "dead processes left recordings"));
+  if (alive != 0)
+    return fmt::format("{} recorded: `oomrec ls --all` lists, `oomrec dump PID` writes a bundle.",
+                       plural(alive, "running process is", "running processes are"));
+  return "A program that ends well leaves none: oomrec run --dump-at-exit -- PROGRAM; or name one.";
+}
+
+fs::path newest_bundle() {
+  const std::vector<fs::path> directories = dump_directories();
+  recover_orphans(directories);
+  const std::vector<BundleSummary> bundles = bundles_in(directories);
+  if (!bundles.empty()) return bundles.front().path;
+  for (const fs::path& directory : directories) {
+    refuse_unreadable(directory);
+    for (const fs::path& closed : closed_bundles_in(directory)) refuse_unreadable(closed);
+  }
+  const std::string where = directories.empty() ? "./oom_dumps" : directories.front().string();
+  throw Error{Exit::nothing_found, fmt::format("there is no bundle in {}", printable(where)),
+              advice_without_bundle(sessions_of(directories))};
+}
+
+// The job whose ranks' bundles are in this directory; nothing where it holds none, or is a bundle.
+std::optional<Source> open_job(const fs::path& directory,
+                               const std::shared_ptr<const recording::CacheDirectory>& cache) {
+  std::error_code error;
+  if (!fs::is_directory(directory, error) || fs::exists(directory / kRecordingName, error) ||
+      !may_read(directory) || !holds_ranks(directory))
+    return std::nullopt;
+  return merged_source(job_of({directory.string()}, {}, cache), absolute_directory(directory));
+}
+
+}  // namespace
+
+Source open_source(const std::string& argument,
+                   std::shared_ptr<const recording::CacheDirectory> cache) {
+  const std::string name = argument.empty() ? newest_bundle().string() : argument;
+  if (std::optional<Source> job = open_job(name, cache)) return std::move(*job);
+  return open_recorded(name, std::move(cache));
+}
+
+}  // namespace oomrec::tools::bundles

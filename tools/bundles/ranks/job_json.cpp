@@ -1,0 +1,169 @@
+#include "tools/bundles/ranks/job_json.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+
+#include "common/text/text.h"
+#include "tools/base/text.h"
+
+namespace oomrec::tools::bundles {
+namespace {
+
+std::string program_of(const recording::Recording& recording) {
+  const std::string executable = recording.text(recording.header().executable);
+  return printable(executable.substr(executable.rfind('/') + 1));
+}
+
+// Seconds since 1970.
+double timestamp(std::uint64_t realtime_ns) { return static_cast<double>(realtime_ns) / 1e9; }
+
+Json trouble_json(const JobRank& rank, const Job& job) {
+  if (!rank.trouble) return nullptr;
+  const std::uint64_t time_ns = rank.trouble_ns(), first_ns = job.ranks[*job.first].trouble_ns();
+  const auto after_ns = static_cast<std::int64_t>(time_ns - first_ns);
+  return {{"kind", word_of(rank.trouble->kind)},
+          {"timestamp", timestamp(time_ns)},
+          {"seconds_after_first", static_cast<double>(after_ns) / 1e9},
+          {"what", printable(rank.trouble->what)}};
+}
+
+// What the launcher ended for another rank's sake did not end for lack of memory.
+std::string_view verdict_word(const JobRank& rank) {
+  return name_of(rank.ended_after ? VerdictCode::killed_externally : rank.source.verdict().code);
+}
+
+Json rank_json(const JobRank& rank, const Job& job, const std::string& bundle) {
+  const recording::Recording& recording = *rank.source.recording;
+  const session::Header& header = recording.header();
+  return {
+      {"rank", rank.who.rank},
+      {"local_rank", job.numbered ? Json(nullptr) : Json(rank.who.local_rank)},
+      {"host", text_or_null(host_of(recording))},
+      {"pid", static_cast<std::uint64_t>(header.pid)},
+      {"program", text_or_null(program_of(recording))},
+      {"trigger", name_of(rank.source.trigger())},
+      {"verdict", verdict_word(rank)},
+      {"summary", text_or_null(printable(rank.source.verdict().summary))},
+      {"outcome", rank.source.outcome()},
+      {"ended_after_rank", rank.ended_after ? Json(*rank.ended_after) : Json(nullptr)},
+      {"start_timestamp", timestamp(rank.realtime_of(header.start_monotonic_ns))},
+      {"end_timestamp", timestamp(rank.realtime_of(recording.end_ns()))},
+      {"shift_seconds", static_cast<double>(rank.shift_ns) / 1e9},
+      {"live_bytes", recording.held_bytes()},
+      {"peak_bytes", recording.peak_bytes()},
+      {"trouble", trouble_json(rank, job)},
+      {"further_processes", rank.further},
+      {"bundle", bundle},
+  };
+}
+
+Json first_json(const Job& job) {
+  if (!job.first) return nullptr;
+  const JobRank& first = job.ranks[*job.first];
+  return {{"rank", first.who.rank},
+          {"kind", word_of(first.trouble->kind)},
+          {"timestamp", timestamp(first.trouble_ns())},
+          {"why", printable(first.trouble->what)}};
+}
+
+// "ranks 0, 1 and 3".
+std::string ranks_text(const std::vector<std::uint32_t>& ranks) {
+  constexpr std::size_t kMost = 12;
+  std::string text = ranks.size() == 1 ? "rank " : "ranks ";
+  for (std::size_t i = 0; i < std::min(ranks.size(), kMost); ++i)
+    text += fmt::format("{}{}", i == 0 ? "" : i + 1 == ranks.size() ? " and " : ", ", ranks[i]);
+  if (ranks.size() > kMost) text += fmt::format(" and {} more", ranks.size() - kMost);
+  return text;
+}
+
+void add_evidence(verdict::Verdict& verdict, const std::string& line) {
+  if (verdict.evidence_count >= verdict::kMaxEvidence) return;
+  text::Text{verdict.evidence[verdict.evidence_count++]}.add(line);
+}
+
+// What became of the others, before the first one's own evidence.
+std::vector<std::string> news_of_others(const Job& job, const JobRank& first) {
+  std::vector<std::uint32_t> ended;
+  std::vector<std::string> lines;
+  for (const JobRank& rank : job.ranks)
+    if (rank.ended_after) ended.push_back(rank.who.rank);
+  if (!ended.empty())
+    lines.push_back(
+        fmt::format("{} {} ended after rank {}: by the launcher, not for lack of memory",
+                    ranks_text(ended), ended.size() == 1 ? "was" : "were", first.who.rank));
+  for (const JobRank& rank : job.ranks) {
+    if (&rank == &first || !rank.trouble || rank.trouble->kind == TroubleKind::grew ||
+        lines.size() >= 4)
+      continue;
+    const double after = timestamp(rank.trouble_ns()) - timestamp(first.trouble_ns());
+    lines.push_back(fmt::format("rank {}, {:.3f} s {}: {}", rank.who.rank, std::abs(after),
+                                after < 0 ? "before" : "later", printable(rank.trouble->what)));
+  }
+  if (!job.missing.empty())
+    lines.push_back(fmt::format("nothing is here of {}", ranks_text(job.missing)));
+  return lines;
+}
+
+}  // namespace
+
+Json job_json(const Job& job, const std::function<std::string(const JobRank&)>& bundle_of) {
+  Json ranks = Json::array();
+  for (const JobRank& rank : job.ranks) ranks.push_back(rank_json(rank, job, bundle_of(rank)));
+  Json left_out = Json::array();
+  for (const LeftOut& one : job.left_out)
+    left_out.push_back({{"what", printable(one.what)}, {"why", printable(one.why)}});
+  return {
+      {"schema_version", 1},
+      {"job_id", text_or_null(printable(job.id))},
+      {"world_size", job.world_size},
+      {"ranks_are", job.numbered ? "as_named" : "recorded"},
+      {"clock",
+       {{"aligned_by", job.mark.empty() ? "wall_clock" : "mark"},
+        {"mark", text_or_null(printable(job.mark))},
+        {"hosts", job.hosts()}}},
+      {"first", first_json(job)},
+      {"missing", job.missing},
+      {"left_out", std::move(left_out)},
+      {"ranks", std::move(ranks)},
+  };
+}
+
+verdict::Verdict verdict_of(const Job& job) {
+  if (!job.first || job.ranks[*job.first].trouble->kind == TroubleKind::grew) {
+    verdict::Verdict verdict;
+    verdict.code = VerdictCode::unknown;
+    text::Text{verdict.summary}.add(
+        fmt::format("none of {} was short of memory as far as it is known",
+                    plural(job.ranks.size(), "rank", "ranks")));
+    if (job.first) {
+      const JobRank& first = job.ranks[*job.first];
+      add_evidence(verdict, fmt::format("rank {} was the first to grow: {}", first.who.rank,
+                                        first.trouble->what));
+    }
+    for (const JobRank& rank : job.ranks)
+      add_evidence(verdict,
+                   fmt::format("rank {}: {}", rank.who.rank, rank.source.verdict().summary));
+    if (!job.missing.empty())
+      add_evidence(verdict, fmt::format("nothing is here of {}", ranks_text(job.missing)));
+    return verdict;
+  }
+  const JobRank& first = job.ranks[*job.first];
+  const verdict::Verdict own = first.source.verdict();
+  verdict::Verdict verdict;
+  verdict.code = own.code;
+  verdict.limit = own.limit;
+  verdict.limit_bytes = own.limit_bytes;
+  verdict.limit_used_bytes = own.limit_used_bytes;
+  const std::string of =
+      job.world_size != 0 ? fmt::format(" of {}", job.world_size) : std::string{};
+  text::Text{verdict.summary}.add(
+      fmt::format("rank {}{} was first: {}", first.who.rank, of, own.summary));
+  for (const std::string& line : news_of_others(job, first)) add_evidence(verdict, line);
+  for (unsigned i = 0; i < own.evidence_count; ++i)
+    add_evidence(verdict, fmt::format("rank {}: {}", first.who.rank, own.evidence[i]));
+  return verdict;
+}
+
+}  // namespace oomrec::tools::bundles

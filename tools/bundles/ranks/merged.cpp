@@ -1,0 +1,237 @@
+#include "tools/bundles/ranks/merged.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <set>
+
+#include "common/bundle/bundle.h"
+#include "common/text/text.h"
+#include "tools/base/error.h"
+#include "tools/base/output_file.h"
+#include "tools/base/text.h"
+#include "tools/bundles/ranks/combined.h"
+#include "tools/bundles/ranks/job_json.h"
+#include "tools/bundles/store/bundles.h"
+#include "tools/bundles/store/outcome.h"
+#include "tools/bundles/store/verdict_json.h"
+#include "tools/bundles/store/writing.h"
+
+namespace oomrec::tools::bundles {
+namespace {
+
+namespace fs = std::filesystem;
+
+// The names that the ranks' bundles know, each once.
+Json symbols_of(const Job& job) {
+  Json all = Json::array();
+  std::set<std::pair<std::string, std::uint64_t>> known;
+  bool full = true;
+  for (const JobRank& rank : job.ranks) {
+    const Json stored =
+        rank.source.bundle.empty() ? Json(nullptr) : read_json(rank.source.bundle / "symbols.json");
+    full = full && text_of(stored, "source") == "debug_info";
+    const Json& symbols = member(stored, "symbols");
+    if (!symbols.is_array()) continue;
+    for (const Json& symbol : symbols) {
+      const auto build_id = text_of(symbol, "build_id");
+      const auto offset = number_of(symbol, "offset");
+      if (build_id && offset && known.emplace(*build_id, *offset).second) all.push_back(symbol);
+    }
+  }
+  return {{"schema_version", 1},
+          {"source", full ? "debug_info" : "exported_names"},
+          {"symbols", std::move(all)}};
+}
+
+const JobRank& told(const Job& job) { return job.ranks[job.first.value_or(0)]; }
+
+Json metadata_of(const Job& job, std::uint32_t failure) {
+  const verdict::Verdict verdict = verdict_of(job);
+  const JobRank& rank = told(job);
+  Json metadata = {
+      {"schema_version", 1},
+      {"reason", name_of(rank.source.trigger())},
+      {"outcome", rank.source.outcome()},
+      {"verdict", verdict_json(verdict)},
+      {"limit", limit_json(verdict)},
+      {"context", text_or_null(rank.source.reason())},
+      {"failure", failure != 0 ? Json(failure) : Json(nullptr)},
+  };
+  // What the program made of it, beside the request that it tells.
+  for (const char* key : {"exception_type", "exception_module", "exception_message",
+                          "exception_traceback", "custom_metadata"})
+    metadata[key] = member(rank.source.metadata, key);
+  metadata["request"] = failure != 0 ? Json{{"repeats", rank.source.repeats()}} : Json(nullptr);
+  return metadata;
+}
+
+Json manifest_of(const Job& job, const fs::path& to) {
+  const session::Header& header = told(job).source.recording->header();
+  const std::string executable = told(job).source.recording->text(header.executable);
+  // No `oomrec_version`: what its user has put together is not for us to remove.
+  return {
+      {"schema_version", 1},
+      {"bundle_name", to.filename().string()},
+      {"created_at_utc", time_text(realtime_now_ns())},
+      {"reason", name_of(told(job).source.trigger())},
+      {"merged", true},
+      {"merged_by", OOMREC_VERSION},
+      {"files",
+       {"manifest.json", "metadata.json", "symbols.json", kJobName, kRecordingName, kRanksName}},
+      {"verdict", name_of(verdict_of(job).code)},
+      {"program", executable.substr(executable.rfind('/') + 1)},
+      {"ranks", job.ranks.size()},
+      {"world_size", job.world_size},
+      {"job_id", text_or_null(job.id)},
+  };
+}
+
+void put_json(const fs::path& file, const Json& json) {
+  write_output(file, json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n",
+               IfThere::refuse);
+}
+
+void make_directory(const fs::path& directory) {
+  if (mkdir(directory.c_str(), 0700) == 0) return;
+  throw Error{
+      Exit::bad_input,
+      fmt::format("{} cannot be made: {}", printable(directory.string()), std::strerror(errno)),
+      "Name a directory that is not there yet: -o DIR"};
+}
+
+// A recording alone becomes a bundle first.
+fs::path bundle_made_of(const JobRank& rank, const fs::path& directory) {
+  const Source& source = rank.source;
+  bundle::Cause cause;
+  cause.trigger = source.trigger();
+  cause.failure = source.failure();
+  cause.alive = source.is_live();
+  if (source.ending) {
+    cause.outcome = source.ending->outcome;
+    cause.outcome_value = source.ending->value;
+    if (source.ending->killed) cause.death = &source.ending->death;
+  }
+  const Written written = write_bundle(*source.recording, cause, directory.string());
+  if (written.bundle.empty()) throw Error{Exit::bad_input, written.problem, "Is there room?"};
+  return written.bundle;
+}
+
+void copy_rank(const JobRank& rank, const fs::path& ranks) {
+  const fs::path to = ranks / std::to_string(rank.who.rank);
+  if (rank.source.bundle.empty()) {
+    const fs::path scratch = ranks / ".new";
+    make_directory(scratch);
+    fs::rename(bundle_made_of(rank, scratch), to);
+    fs::remove_all(scratch);
+  } else {
+    // Nobody's bundle makes us copy what it only points at.
+    constexpr auto kHow = fs::copy_options::recursive | fs::copy_options::skip_symlinks;
+    std::error_code error;
+    fs::copy(fs::weakly_canonical(rank.source.bundle), to, kHow, error);
+    if (error)
+      throw Error{Exit::bad_input,
+                  fmt::format("the bundle {} cannot be copied: {}",
+                              printable(rank.source.bundle.string()), error.message()),
+                  "Is there room? Name the other bundles one by one to merge them without it."};
+  }
+}
+
+std::string within_bundle(const JobRank& rank) {
+  return fmt::format("{}/{}", kRanksName, rank.who.rank);
+}
+
+void write_into(const Job& job, const fs::path& to, const std::map<std::string, Json>& more) {
+  make_directory(to / kRanksName);
+  for (const JobRank& rank : job.ranks) copy_rank(rank, to / kRanksName);
+  const CombinedRecording combined = combined_recording(job);
+  write_output(to / kRecordingName,
+               std::string{reinterpret_cast<const char*>(combined.bytes.get()), combined.count},
+               IfThere::refuse);
+  put_json(to / "symbols.json", symbols_of(job));
+  put_json(to / "metadata.json", metadata_of(job, combined.failure));
+  put_json(to / kJobName, job_json(job, within_bundle));
+  Json manifest = manifest_of(job, to);
+  for (const auto& [name, json] : more) {
+    put_json(to / name, json);
+    manifest["files"].push_back(name);
+  }
+  put_json(to / "manifest.json", manifest);
+}
+
+const Json& rows_of(const Source& merged) { return member(merged.ranks, "ranks"); }
+
+fs::path bundle_in(const Json& row, const Source& merged) {
+  const fs::path named = text_of(row, "bundle").value_or("");
+  return named.is_absolute() ? named : merged.bundle / named;
+}
+
+}  // namespace
+
+bool is_merged(const fs::path& bundle) {
+  const Json manifest = read_json(bundle / "manifest.json");
+  return member(manifest, "merged") == Json(true);
+}
+
+void write_merged(const Job& job, const fs::path& to, const std::map<std::string, Json>& more) {
+  make_directory(to);
+  try {
+    write_into(job, to, more);
+  } catch (...) {
+    std::error_code ignored;
+    fs::remove_all(to, ignored);
+    throw;
+  }
+}
+
+Source merged_source(const Job& job, const fs::path& directory) {
+  const CombinedRecording combined = combined_recording(job);
+  Source source;
+  source.recording =
+      std::make_unique<recording::Recording>(directory, combined.bytes, combined.count);
+  source.metadata = metadata_of(job, combined.failure);
+  source.manifest = manifest_of(job, directory);
+  source.ranks = job_json(job, [](const JobRank& rank) {
+    return fs::absolute(rank.source.bundle.empty() ? rank.source.recording->path()
+                                                   : rank.source.bundle)
+        .string();
+  });
+  source.cache = job.ranks.front().source.cache;
+  source.places = std::make_unique<recording::Places>(
+      *source.recording, recording::StoredSymbols::of(symbols_of(job)), source.cache);
+  return source;
+}
+
+void for_each_rank(const Source& merged,
+                   const std::function<void(const Json&, const Source&)>& visit) {
+  if (!rows_of(merged).is_array()) return;
+  for (const Json& row : rows_of(merged)) {
+    Source own;
+    try {
+      own = open_recorded(bundle_in(row, merged), merged.cache);
+    } catch (const Error&) {
+      continue;  // removed since, or damaged
+    }
+    visit(row, own);
+  }
+}
+
+fs::path bundle_of_rank(const Source& merged, std::uint32_t rank) {
+  std::vector<std::uint64_t> there;
+  if (rows_of(merged).is_array()) {
+    for (const Json& row : rows_of(merged)) {
+      const auto number = number_of(row, "rank");
+      if (number == rank) return bundle_in(row, merged);
+      if (number) there.push_back(*number);
+    }
+  }
+  throw Error{Exit::bad_input, fmt::format("there is no rank {} in it", rank),
+              there.empty() ? std::string{"It is a recording of one process: leave --rank out."}
+                            : fmt::format("It holds rank {}.", fmt::join(there, ", "))};
+}
+
+}  // namespace oomrec::tools::bundles

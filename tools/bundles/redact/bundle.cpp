@@ -1,0 +1,120 @@
+#include "tools/bundles/redact/bundle.h"
+
+#include <fmt/format.h>
+#include <sys/stat.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "tools/base/error.h"
+#include "tools/base/output_file.h"
+#include "tools/base/text.h"
+#include "tools/bundles/redact/files.h"
+#include "tools/bundles/redact/recording.h"
+#include "tools/bundles/redact/symbols.h"
+#include "tools/bundles/store/bundles.h"
+#include "tools/bundles/store/verdict_json.h"
+
+namespace oomrec::tools::bundles {
+namespace {
+
+namespace fs = std::filesystem;
+
+// The manifest last: it lists the others, and makes the directory a bundle.
+constexpr const char* kFiles[] = {"metadata.json",  "events.json",        "environment.json",
+                                  "processes.json", "gpu_processes.json", "telemetry.json",
+                                  "manifest.json"};
+
+// What readers need of the metadata where a recording stands alone.
+Json metadata_of(const Source& source) {
+  const std::uint32_t failure = source.failure();
+  return {{"reason", name_of(source.trigger())},
+          {"outcome", source.outcome()},
+          {"request", failure != 0 ? Json::object() : Json(nullptr)},
+          {"failure", failure != 0 ? Json(failure) : Json(nullptr)}};
+}
+
+class Writer {
+ public:
+  Writer(const Source& source, fs::path to)
+      : source_(source), words_(*source.recording), to_(std::move(to)) {}
+
+  void write() {
+    put(kRecordingName, redacted_recording(*source_.recording, words_, death()));
+    put_json("symbols.json", all_symbols(*source_.recording, *source_.places, words_));
+    put_json(kRedactedName, redacted_note());
+    for (const char* name : kFiles) put_file(name);
+  }
+
+ private:
+  void put_file(const std::string& name) {
+    Json json = source_.bundle.empty() ? Json(nullptr) : read_any_json(source_.bundle / name);
+    if (name == "metadata.json" && json.is_null()) json = metadata_of(source_);
+    if (json.is_null()) return;
+    if (name == "manifest.json") {
+      written_.push_back(name);
+      json["files"] = written_;
+    }
+    if (name == "metadata.json") json["verdict"] = verdict_without_reason();
+    put_json(name, redacted_file(name, std::move(json), words_));
+  }
+
+  // Its summary repeats the words that were given with a requested bundle.
+  Json verdict_without_reason() const {
+    return verdict_json(verdict::verdict_of(source_.recording->view(), source_.trigger(),
+                                            source_.failure(), {}, source_.outcome(), death()));
+  }
+
+  const session::Death* death() const {
+    return source_.ending && source_.ending->killed ? &source_.ending->death : nullptr;
+  }
+
+  void put_json(const std::string& name, const Json& json) {
+    put(name, json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n");
+  }
+
+  void put(const std::string& name, const std::string& bytes) {
+    write_output(to_ / name, bytes, IfThere::refuse);
+    written_.push_back(name);
+  }
+
+  const Source& source_;
+  const RedactedWords words_;
+  const fs::path to_;
+  std::vector<std::string> written_;
+};
+
+}  // namespace
+
+Json redacted_note() {
+  return {{"schema_version", 1},
+          {"left_out",
+           {"host", "user", "argv", "cwd", "environment variables", "cgroup", "source lines",
+            "the user's own words: reason, metadata, labels, marks", "other programs",
+            "ids of devices and of the boot"}},
+          {"shortened", {"paths"}},
+          {"kept",
+           {"names of functions, files, libraries, threads and the program", "sizes", "times",
+            "pids"}}};
+}
+
+bool is_redacted(const Source& source) {
+  std::error_code ignored;
+  return !source.bundle.empty() && fs::exists(source.bundle / kRedactedName, ignored);
+}
+
+void write_redacted(const Source& source, const fs::path& to) {
+  if (mkdir(to.c_str(), 0700) != 0)
+    throw Error{Exit::bad_input,
+                fmt::format("{} cannot be made: {}", printable(to.string()), std::strerror(errno)),
+                "Name a directory that is not there yet: -o DIR"};
+  try {
+    Writer{source, to}.write();
+  } catch (...) {
+    std::error_code ignored;
+    fs::remove_all(to, ignored);
+    throw;
+  }
+}
+
+}  // namespace oomrec::tools::bundles

@@ -1,0 +1,194 @@
+#include "tools/bundles/redact/recording.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <unordered_map>
+
+#include "common/session/chunks.h"
+
+namespace oomrec::tools::bundles {
+namespace {
+
+using session::Header;
+using session::StringId;
+using session::TableId;
+
+class Redacted {
+ public:
+  Redacted(const recording::Recording& recording, const RedactedWords& words)
+      : words_(words), view_(recording.view()), bytes_(used_bytes(view_), '\0') {}
+
+  std::string take(const session::Death* death) {
+    std::memcpy(bytes_.data(), static_cast<const void*>(&view_.header()), sizeof(Header));
+    copy_tables();
+    keep_header_strings();
+    keep_names();
+    number_labels();
+    clear_header(death);
+    clear_devices();
+    return std::move(bytes_);
+  }
+
+ private:
+  // A session is far longer than what is in it.
+  static std::uint64_t used_bytes(const session::View& view) {
+    const std::uint64_t used = std::max(view.header().used_bytes.load(), session::kHeaderBytes);
+    return std::min(view.bytes().total, used);
+  }
+
+  const session::TableDirectory& directory(TableId id) const {
+    return view_.header().tables[static_cast<std::size_t>(id)];
+  }
+
+  // What lies between the entries that are there is not copied: who knows what was there before.
+  void copy_tables() {
+    for (std::uint32_t i = 0; i < static_cast<std::uint32_t>(TableId::count_); ++i) {
+      const auto id = static_cast<TableId>(i);
+      if (id != TableId::strings) copy_table(id);
+    }
+    for_each<session::Lane>(TableId::lanes, [&](const session::Lane& lane) {
+      copy(lane.sums_offset, std::uint64_t{lane.sums} * sizeof(session::HolderSum));
+      copy(lane.temporaries_offset, std::uint64_t{lane.sums} * sizeof(std::uint32_t));
+    });
+    for_each<session::SidePage>(TableId::side_pages, [&](const session::SidePage& page) {
+      if (page.shift <= session::kLargestSideShift)
+        copy(std::uint64_t{page.page} * session::kPageBytes,
+             (session::kSideSpanBytes >> page.shift) * sizeof(std::uint64_t));
+    });
+  }
+
+  void copy_table(TableId id) {
+    const std::uint32_t entry_bytes = directory(id).entry_bytes;
+    std::uint64_t left = view_.count(id);
+    for (std::uint32_t chunk = 0; chunk < session::kMaxChunks && left != 0; ++chunk) {
+      const std::uint64_t entries = std::min(left, session::chunk_bytes(chunk) / entry_bytes);
+      copy(directory(id).chunk_offsets[chunk], entries * entry_bytes);
+      left -= entries;
+    }
+  }
+
+  // A part of the file, where it is there.
+  void copy(std::uint64_t offset, std::uint64_t bytes) {
+    const std::byte* const from = offset == 0 ? nullptr : view_.bytes().at(offset, bytes);
+    if (from != nullptr && offset + bytes <= bytes_.size())
+      std::memcpy(bytes_.data() + offset, from, bytes);
+  }
+
+  // Stores the string `id` again, as far as its place has room for it.
+  void keep(StringId id, std::string_view text) {
+    const std::string_view before = view_.string(id);
+    if (before.empty()) return;
+    const std::byte* const base = view_.bytes().at(0, 1);
+    const auto at =
+        static_cast<std::size_t>(reinterpret_cast<const std::byte*>(before.data()) - base);
+    const std::size_t room = (before.size() + 3) / 4 * 4;
+    if (at + room > bytes_.size()) return;
+    const auto length = static_cast<std::uint32_t>(std::min(text.size(), room));
+    std::memcpy(bytes_.data() + at - sizeof length, &length, sizeof length);
+    std::memcpy(bytes_.data() + at, text.data(), length);
+  }
+
+  void keep_as_it_is(StringId id) { keep(id, view_.string(id)); }
+  void keep_path(StringId id) { keep(id, words_.path(view_.string(id))); }
+  void keep_text(StringId id) { keep(id, words_.text(view_.string(id))); }
+
+  // Neither arguments and working directory, nor the cgroup and the directory of bundles.
+  void keep_header_strings() {
+    const Header& header = view_.header();
+    keep_path(header.executable);
+    keep_text(header.off_reason);
+    keep_text(header.heap_note);
+    keep_text(header.python.status);
+    for (const session::Driver& driver : header.drivers) keep_path(driver.path);
+  }
+
+  template <class Entry, class Visit>
+  void for_each(TableId table, Visit&& visit) const {
+    Entry entry{};
+    for (std::uint64_t i = 1; i < view_.count(table); ++i)
+      if (view_.read(table, i, entry)) visit(entry);
+  }
+
+  void keep_names() {
+    for_each<session::Module>(TableId::modules,
+                              [&](const session::Module& module) { keep_path(module.path); });
+    for_each<session::Code>(TableId::codes, [&](const session::Code& code) {
+      keep_path(code.file);
+      keep_as_it_is(code.name);
+      keep_as_it_is(code.line_table);
+    });
+    for_each<session::Thread>(TableId::threads,
+                              [&](const session::Thread& thread) { keep_as_it_is(thread.group); });
+    for_each<session::Failure>(TableId::failures,
+                               [&](const session::Failure& failure) { keep_text(failure.rule); });
+    for_each<session::Node>(TableId::nodes, [&](const session::Node& node) {
+      if (special_of(node, session::SpecialFrame::thread_group))
+        keep_as_it_is(session::argument_of(node.frame));
+    });
+  }
+
+  // The program's own labels are its user's words: what is kept of them is which is which.
+  void number_labels() {
+    std::unordered_map<std::string_view, std::size_t> numbers;
+    for_each<session::Node>(TableId::nodes, [&](const session::Node& node) {
+      if (!special_of(node, session::SpecialFrame::context)) return;
+      const StringId id = session::argument_of(node.frame);
+      const std::size_t number =
+          numbers.try_emplace(view_.string(id), numbers.size() + 1).first->second;
+      keep(id, fmt::format("{}", number));
+    });
+  }
+
+  static bool special_of(const session::Node& node, session::SpecialFrame what) {
+    return session::kind_of(node.frame) == session::FrameKind::special &&
+           session::special_of(node.frame) == what;
+  }
+
+  template <std::size_t N>
+  void redact_field(char (&field)[N]) {
+    const std::string text = words_.text({field, strnlen(field, N)});
+    std::memset(field, 0, N);
+    std::memcpy(field, text.data(), std::min(text.size(), N - 1));
+  }
+
+  void clear_header(const session::Death* death) {
+    auto& header = *reinterpret_cast<Header*>(bytes_.data());
+    header.file_bytes = bytes_.size();
+    std::memset(header.host, 0, sizeof header.host);
+    std::memset(header.boot_id, 0, sizeof header.boot_id);
+    std::memset(header.alive_mutex, 0, sizeof header.alive_mutex);  // nobody's: a copy is dead
+    if (death != nullptr) header.death = *death;
+    redact_field(header.death.kernel_line);
+    redact_field(header.child.where);
+    redact_field(header.child.summary);
+    redact_field(header.shared.path);
+  }
+
+  void clear_devices() {
+    const std::uint32_t entry_bytes = directory(TableId::devices).entry_bytes;
+    if (entry_bytes < sizeof(session::Device)) return;
+    const session::Chunks shape{entry_bytes};
+    for (std::uint64_t i = 1; i < view_.count(TableId::devices); ++i) {
+      const session::Chunks::Place place = shape.locate(i);
+      const std::uint64_t at = directory(TableId::devices).chunk_offsets[place.chunk] + place.byte;
+      if (at + sizeof(session::Device) > bytes_.size()) continue;
+      std::memset(bytes_.data() + at + offsetof(session::Device, uuid), 0,
+                  sizeof(session::Device::uuid));
+    }
+  }
+
+  const RedactedWords& words_;
+  const session::View& view_;
+  std::string bytes_;
+};
+
+}  // namespace
+
+std::string redacted_recording(const recording::Recording& recording, const RedactedWords& words,
+                               const session::Death* death) {
+  return Redacted{recording, words}.take(death);
+}
+
+}  // namespace oomrec::tools::bundles

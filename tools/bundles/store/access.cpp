@@ -1,0 +1,64 @@
+#include "tools/bundles/store/access.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <pwd.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <optional>
+#include <string>
+
+#include "tools/base/error.h"
+#include "tools/base/text.h"
+
+namespace oomrec::tools::bundles {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kBundlePrefix = "oom_";
+
+// Nothing: not even that may be looked at.
+std::optional<struct stat> status_of(const fs::path& path) {
+  struct stat status {};
+  if (stat(path.c_str(), &status) != 0) return std::nullopt;
+  return status;
+}
+
+std::string name_of_user(uid_t user) {
+  const struct passwd* const entry = getpwuid(user);
+  return entry != nullptr ? printable(entry->pw_name) : fmt::format("user {}", user);
+}
+
+}  // namespace
+
+bool may_read(const fs::path& path) {
+  const auto status = status_of(path);
+  const int rights = status && S_ISDIR(status->st_mode) ? R_OK | X_OK : R_OK;
+  return faccessat(AT_FDCWD, path.c_str(), rights, AT_EACCESS) == 0 || errno != EACCES;
+}
+
+void refuse_unreadable(const fs::path& path) {
+  if (may_read(path)) return;
+  const auto status = status_of(path);
+  throw Error{Exit::bad_input,
+              fmt::format("{} may not be read: Permission denied", printable(path.string())),
+              status ? fmt::format("It belongs to {}, with mode {:04o}: read it as that user, or "
+                                   "as root.",
+                                   name_of_user(status->st_uid), status->st_mode & 07777)
+                     : std::string{"A directory above it is closed to you: read it as the user "
+                                   "whose program wrote it, or as root."}};
+}
+
+std::vector<fs::path> closed_bundles_in(const fs::path& directory) {
+  std::vector<fs::path> closed;
+  std::error_code error;
+  for (fs::directory_iterator at{directory, error}, end; !error && at != end; at.increment(error))
+    if (at->path().filename().native().starts_with(kBundlePrefix) && !may_read(at->path()))
+      closed.push_back(at->path());
+  return closed;
+}
+
+}  // namespace oomrec::tools::bundles

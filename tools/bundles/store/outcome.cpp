@@ -1,0 +1,62 @@
+#include "tools/bundles/store/outcome.h"
+
+#include <cstring>
+#include <ctime>
+
+#include "common/bundle/session_summary.h"
+#include "common/system/files.h"
+#include "tools/base/text.h"
+#include "tools/deaths/ending.h"
+
+namespace oomrec::tools::bundles {
+namespace {
+
+namespace fs = std::filesystem;
+
+bool is_there(const session::Header& process) {
+  std::uint8_t boot[16];
+  const bool this_boot =
+      system::boot_id(boot) && std::memcmp(boot, process.boot_id, sizeof boot) == 0;
+  return this_boot && bundle::is_in_sight(process);
+}
+
+std::string end_by_later_bundles(const fs::path& bundle, const Json& manifest,
+                                 std::uint64_t created_ns) {
+  const auto process = text_of(manifest, "process");
+  const auto number = number_of(manifest, "process_bundle");
+  std::error_code error;
+  for (fs::directory_iterator at{bundle.parent_path(), error}, end; process && !error && at != end;
+       at.increment(error)) {
+    const Json other = read_json(at->path() / "manifest.json");
+    if (text_of(other, "process") != process || number_of(other, "process_bundle") <= number)
+      continue;
+    const auto word = text_of(read_json(at->path() / "metadata.json"), "outcome");
+    if (!word || *word == kRunning) continue;
+    const std::uint64_t later_ns = time_of_text(text_of(other, "created_at_utc").value_or(""));
+    return later_ns > created_ns + deaths::kFollowsWithinNs
+               ? std::string{name_of(OutcomeKind::recovered)}
+               : *word;
+  }
+  return std::string{name_of(OutcomeKind::unknown)};
+}
+
+}  // namespace
+
+std::uint64_t realtime_now_ns() {
+  struct timespec now {};
+  clock_gettime(CLOCK_REALTIME, &now);
+  return static_cast<std::uint64_t>(now.tv_sec) * 1'000'000'000 +
+         static_cast<std::uint64_t>(now.tv_nsec);
+}
+
+std::string outcome_now(const std::string& stored, const session::Header& process,
+                        const fs::path& bundle, const Json& manifest) {
+  if (stored != kRunning) return stored;
+  const std::uint64_t created_ns = time_of_text(text_of(manifest, "created_at_utc").value_or(""));
+  if (!is_there(process)) return end_by_later_bundles(bundle, manifest, created_ns);
+  const bool lived_on =
+      created_ns != 0 && created_ns + deaths::kFollowsWithinNs <= realtime_now_ns();
+  return lived_on ? std::string{name_of(OutcomeKind::recovered)} : stored;
+}
+
+}  // namespace oomrec::tools::bundles

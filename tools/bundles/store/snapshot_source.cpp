@@ -1,0 +1,75 @@
+#include "tools/bundles/store/snapshot_source.h"
+
+#include <fmt/format.h>
+#include <sys/stat.h>
+
+#include <fstream>
+
+#include "tools/base/error.h"
+#include "tools/base/text.h"
+#include "tools/formats/pytorch/pickle_reader.h"
+#include "tools/formats/pytorch/snapshot.h"
+#include "tools/formats/pytorch/stack_nodes.h"
+
+namespace oomrec::tools::bundles {
+namespace {
+
+constexpr std::uintmax_t kMostBytes = std::uintmax_t{2} << 30;
+
+std::string contents_of(const std::filesystem::path& file) {
+  if (std::filesystem::file_size(file) > kMostBytes)
+    throw formats::PickleError{"it is larger than 2 GiB"};
+  std::ifstream stream{file, std::ios::binary};
+  std::string bytes(std::filesystem::file_size(file), '\0');
+  stream.read(bytes.data(), static_cast<std::streamsize>(bytes.size()));
+  bytes.resize(static_cast<std::size_t>(stream.gcount()));
+  return bytes;
+}
+
+std::uint64_t written_ns(const std::filesystem::path& file) {
+  struct stat status {};
+  if (stat(file.c_str(), &status) != 0) return 0;
+  return static_cast<std::uint64_t>(status.st_mtim.tv_sec) * 1'000'000'000 +
+         static_cast<std::uint64_t>(status.st_mtim.tv_nsec);
+}
+
+}  // namespace
+
+bool is_snapshot(const std::filesystem::path& file) {
+  std::error_code error;
+  if (!std::filesystem::is_regular_file(file, error)) return false;
+  std::ifstream stream{file, std::ios::binary};
+  char first = 0;
+  return stream.get(first) && formats::may_be_snapshot({&first, 1});
+}
+
+std::filesystem::path snapshot_in(const std::filesystem::path& bundle) {
+  if (bundle.empty()) return {};
+  std::filesystem::path file = bundle / "torch_snapshot.pickle";
+  return is_snapshot(file) ? file : std::filesystem::path{};
+}
+
+Source open_snapshot(const std::filesystem::path& file) {
+  Source source;
+  source.imported = "memory snapshot of PyTorch";
+  try {
+    const std::string bytes = contents_of(file);
+    formats::ImportedSnapshot snapshot = formats::import_snapshot(bytes, written_ns(file));
+    source.recording =
+        std::make_unique<recording::Recording>(file, std::move(snapshot.bytes), snapshot.count);
+    recording::StoredSymbols names;
+    for (std::size_t i = 0; i < snapshot.native_names.size(); ++i)
+      names.add(formats::kNativeBuildId, i + 1, std::move(snapshot.native_names[i]));
+    source.places = std::make_unique<recording::Places>(*source.recording, std::move(names));
+    source.metadata["failure"] = snapshot.last_refusal;
+    source.metadata["context"] = "torch.cuda.memory._dump_snapshot";
+  } catch (const formats::PickleError& error) {
+    throw Error{Exit::bad_input,
+                fmt::format("{} is no memory snapshot of PyTorch that can be read: {}",
+                            printable(file.string()), error.what()),
+                "Make one with torch.cuda.memory._dump_snapshot(FILE)."};
+  }
+  return source;
+}
+
+}  // namespace oomrec::tools::bundles

@@ -1,0 +1,163 @@
+#include "tools/bundles/store/source.h"
+
+#include <fmt/format.h>
+
+#include <fstream>
+
+#include "common/bundle/bundle.h"
+#include "tools/base/error.h"
+#include "tools/base/text.h"
+#include "tools/bundles/store/access.h"
+#include "tools/bundles/store/bundles.h"
+#include "tools/bundles/store/outcome.h"
+#include "tools/bundles/store/process_tree.h"
+#include "tools/bundles/store/snapshot_source.h"
+#include "tools/bundles/store/trigger.h"
+#include "tools/bundles/store/verdict_json.h"
+#include "tools/recording/live/processes.h"
+
+namespace oomrec::tools::bundles {
+namespace {
+
+namespace fs = std::filesystem;
+using session::TableId;
+
+std::uint32_t last_failure(const session::View& view) {
+  session::Failure failure{};
+  for (std::uint64_t i = view.count(TableId::failures); i-- > 1;) {
+    const bool read = view.read(TableId::failures, i, failure);
+    if (read && (failure.flags & session::kFailureProbe) == 0) return static_cast<std::uint32_t>(i);
+  }
+  return 0;
+}
+
+// By its first bytes: a directory, a recording, a snapshot. Not a program that may be running.
+bool may_be_read(const fs::path& path) {
+  std::error_code error;
+  if (fs::is_directory(path, error) || is_snapshot(path)) return true;
+  std::uint64_t magic = 0;
+  std::ifstream{path, std::ios::binary}.read(reinterpret_cast<char*>(&magic), sizeof magic);
+  return magic == session::kMagic;
+}
+
+[[noreturn]] void refuse_directory(const fs::path& directory) {
+  const std::string name = printable(directory.string());
+  std::error_code error;
+  if (fs::is_regular_file(directory / "diagnostic_summary.json", error))
+    throw Error{Exit::bad_input,
+                fmt::format("{} is what a `diagnose` has left, and holds no recording", name),
+                fmt::format("diagnostic_summary.json in it says what was found; `oomrec analyze "
+                            "{}/telemetry_timeline.json` reads its samples.",
+                            name)};
+  if (is_bundle(directory) && fs::is_regular_file(directory / "events.json", error))
+    throw Error{Exit::bad_input,
+                fmt::format("{} is a bundle without a {}, as GPU Memory Profiler writes them", name,
+                            kRecordingName),
+                fmt::format("`oomrec analyze {}/events.json` reads its events.", name)};
+  throw Error{Exit::bad_input, fmt::format("{} holds no {}", name, kRecordingName),
+              "Is it a bundle? `oomrec ls` lists those of a dump directory."};
+}
+
+// A name of what can be read comes before the number or the program of a recorded process.
+fs::path named(const std::string& argument) {
+  if (may_be_read(argument)) return argument;
+  if (const auto pid = recording::pid_in(argument))
+    return recording::recorded_process(*pid).recording->path();
+  if (argument.find('/') != std::string::npos) return argument;
+  try {
+    return recording::find_live_process(argument).recording->path();
+  } catch (const Error& nobody) {
+    if (nobody.code() != Exit::nothing_found) throw;
+    return argument;
+  }
+}
+
+// A file of the bundle. Where it cannot be read, `source` says so, and what is `lost` with it.
+Json own_file(Source& source, const char* name, std::string_view lost) {
+  std::string problem;
+  Json json = read_json(source.bundle / name, &problem);
+  if (!problem.empty()) source.unread.push_back(fmt::format("{} {}: {}", name, problem, lost));
+  return json;
+}
+
+void read_own_files(Source& source) {
+  source.manifest = own_file(source, "manifest.json", "when the bundle was written is not known");
+  source.metadata =
+      own_file(source, "metadata.json", "verdict and outcome are judged by the recording alone");
+  if (member(source.manifest, "merged") == Json(true))
+    source.ranks = own_file(source, kJobName, "which ranks there are is not known");
+}
+
+}  // namespace
+
+Source open_recorded(const std::string& name,
+                     std::shared_ptr<const recording::CacheDirectory> cache) {
+  const fs::path path = named(name);
+  refuse_unreadable(path);
+  std::error_code error;
+  Source source;
+  fs::path file = path;
+  if (fs::is_directory(path, error)) {
+    source.bundle = absolute_directory(path);
+    file = source.bundle / kRecordingName;
+    if (!fs::exists(file, error)) refuse_directory(path);
+    refuse_unreadable(file);
+    read_own_files(source);
+  }
+  if (is_snapshot(file)) return open_snapshot(file);
+  source.recording = std::make_unique<recording::Recording>(file);
+  const session::View& view = source.recording->view();
+  if (source.bundle.empty() && session::life_of(view) == session::Life::dead)
+    source.ending = deaths::ending_of(
+        view, with_word_of_parent({}, view.header(), {fs::absolute(path).parent_path()}));
+  source.cache = std::move(cache);
+  source.places = std::make_unique<recording::Places>(
+      *source.recording,
+      source.bundle.empty() ? recording::StoredSymbols{}
+                            : recording::StoredSymbols::load(source.bundle / "symbols.json"),
+      source.cache);
+  return source;
+}
+
+bool Source::is_live() const {
+  return bundle.empty() && session::life_of(recording->view()) == session::Life::alive;
+}
+
+Trigger Source::trigger() const {
+  if (const auto stored = trigger_in(metadata)) return *stored;
+  if (const auto stored = trigger_in(manifest)) return *stored;
+  if (!imported.empty()) return failure() != 0 ? Trigger::allocation_failed : Trigger::request;
+  if (recording->header().simulated != 0) return Trigger::simulated;
+  return trigger_of(recording->view());
+}
+
+std::string Source::outcome() const {
+  if (is_job()) return text_of(metadata, "outcome").value_or("unknown");
+  if (!imported.empty()) return std::string{name_of(OutcomeKind::unknown)};
+  if (ending) return ending->word();
+  const std::string word = text_of(metadata, "outcome").value_or(std::string{kRunning});
+  return bundle.empty() ? word : outcome_now(word, recording->header(), bundle, manifest);
+}
+
+std::uint32_t Source::failure() const {
+  if (metadata.contains("request") && member(metadata, "request").is_null()) return 0;
+  const auto stored = number_of(metadata, "failure");
+  const bool there = stored && *stored < recording->view().count(TableId::failures);
+  return there ? static_cast<std::uint32_t>(*stored) : last_failure(recording->view());
+}
+
+std::string Source::reason() const { return text_of(metadata, "context").value_or(""); }
+
+std::uint64_t Source::repeats() const {
+  if (const auto stored = number_of(member(metadata, "request"), "repeats")) return *stored;
+  const std::uint32_t counted = bundle::repeats_of(recording->view(), failure());
+  return counted != bundle::kRepeatsUnknown ? counted : 0;
+}
+
+verdict::Verdict Source::verdict() const {
+  if (is_job()) return stored_verdict(metadata);
+  const session::Death* const death = ending && ending->killed ? &ending->death : nullptr;
+  return verdict::verdict_of(recording->view(), trigger(), failure(), reason(), outcome(), death);
+}
+
+}  // namespace oomrec::tools::bundles

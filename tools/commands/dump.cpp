@@ -1,0 +1,65 @@
+// `oomrec dump PID`: a bundle of a running process, out of its session file.
+//
+// From outside: no signal, nothing is stopped, the program cannot notice.
+#include <fmt/format.h>
+
+#include "tools/base/arguments.h"
+#include "tools/base/json.h"
+#include "tools/base/text.h"
+#include "tools/bundles/store/writing.h"
+#include "tools/commands/commands.h"
+#include "tools/recording/live/processes.h"
+#include "tools/recording/reading/recording.h"
+
+namespace oomrec::tools::commands {
+namespace {
+
+constexpr const char* kExamples =
+    "  oomrec dump 4711\n"
+    "  oomrec dump --reason \"before the second epoch\" 4711\n"
+    "  oomrec dump --to /tmp/dumps server\n";
+
+recording::LiveProcess process_of(const std::string& word) {
+  if (!word.empty()) return recording::find_live_process(word);
+  throw Error{Exit::bad_input, "no process was named",
+              "Give the number of a running process: oomrec dump 4711"};
+}
+
+}  // namespace
+
+int dump_command(const Words& words) {
+  Arguments arguments{
+      "dump", "[OPTIONS] PID|PROGRAM",
+      "Writes a bundle of a running process that is recorded. It is read from outside: "
+      "the process gets no signal and does not notice.",
+      kExamples};
+  std::string word;
+  std::string reason;
+  std::string directory;
+  bool json = false;
+  arguments.positional("PID|PROGRAM", word, "the process, or the name of its program");
+  arguments.option("--reason", "TEXT", reason, "words for the bundle: why it was asked for");
+  arguments.option("--to", "DIR", directory,
+                   "where the bundle goes (the process' own dump directory)");
+  arguments.flag("--json", json, "print {\"schema_version\", \"bundle\"}");
+  if (!arguments.parse(words)) return code(Exit::shown);
+
+  const recording::Recording recording{process_of(word).recording->path()};
+  if (directory.empty()) directory = recording.text(recording.header().dump_directory);
+  directory = std::filesystem::absolute(directory).lexically_normal().string();
+  bundle::Cause cause;
+  cause.trigger = Trigger::request;
+  cause.reason = reason;
+  const bundles::Written written = bundles::write_bundle(recording, cause, directory);
+  if (written.bundle.empty()) {
+    throw Error{Exit::bad_input, written.problem,
+                "Give another directory: oomrec dump --to DIR PID"};
+  }
+  if (json)
+    print_json({{"schema_version", 1}, {"bundle", written.bundle.string()}});
+  else
+    fmt::print("{}\n", printable(written.bundle.string()));
+  return code(Exit::shown);
+}
+
+}  // namespace oomrec::tools::commands

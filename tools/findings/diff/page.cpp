@@ -1,0 +1,262 @@
+#include "tools/findings/diff/page.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+
+#include "tools/base/text.h"
+#include "tools/print/notes.h"
+#include "tools/recording/stack_text/stack_text.h"
+
+namespace oomrec::tools::findings {
+namespace {
+
+constexpr std::size_t kBarColumns = 20;
+
+std::string growth_text(std::int64_t bytes) {
+  const std::string size = size_text(static_cast<std::uint64_t>(std::llabs(bytes)));
+  return bytes == 0 ? size : (bytes > 0 ? "+" : "-") + size;
+}
+
+Colour colour_of(std::int64_t growth) {
+  return growth > 0 ? Colour::red : growth < 0 ? Colour::green : Colour::plain;
+}
+
+// A length in proportion to the largest change of the page.
+std::string bar(std::int64_t growth, std::int64_t largest) {
+  if (largest == 0) return {};
+  const double part = static_cast<double>(std::llabs(growth)) / static_cast<double>(largest);
+  const auto length = static_cast<std::size_t>(std::lround(part * kBarColumns));
+  std::string text;
+  for (std::size_t i = 0; i < length; ++i) text += growth > 0 ? "▇" : "░";
+  return text + std::string(kBarColumns - length, ' ');
+}
+
+template <class Row>
+std::int64_t largest_change(const std::vector<Row>& rows) {
+  std::int64_t largest = 0;
+  for (const Row& row : rows) largest = std::max<std::int64_t>(largest, std::llabs(row.growth()));
+  return largest;
+}
+
+// The rows that are shown, by growth: those that changed most.
+template <class Row>
+std::vector<const Row*> most_changed(const std::vector<Row>& rows, unsigned top, bool by_chance) {
+  constexpr std::size_t kMost = 10;
+  constexpr std::int64_t kLeastPart = 100;
+  const std::int64_t least =
+      top != 0 ? 1 : std::max<std::int64_t>(1, largest_change(rows) / kLeastPart);
+  const std::size_t most = top != 0 ? top : kMost;
+  std::vector<const Row*> chosen;
+  for (const Row& row : rows) {
+    if (std::llabs(row.growth()) >= least && (by_chance || !row.by_chance)) chosen.push_back(&row);
+  }
+  if (chosen.size() <= most) return chosen;
+  std::stable_sort(chosen.begin(), chosen.end(), [](const Row* a, const Row* b) {
+    return std::llabs(a->growth()) > std::llabs(b->growth());
+  });
+  chosen.resize(most);
+  std::stable_sort(chosen.begin(), chosen.end(),
+                   [](const Row* a, const Row* b) { return a->growth() > b->growth(); });
+  return chosen;
+}
+
+template <class Row>
+std::size_t changed(const std::vector<Row>& rows) {
+  return static_cast<std::size_t>(
+      std::count_if(rows.begin(), rows.end(), [](const Row& row) { return row.growth() != 0; }));
+}
+
+Json amount_json(const Amount& amount) {
+  return {{"bytes", amount.bytes}, {"count", amount.count}};
+}
+
+Json change_json(const Change& change) {
+  return {{"change", change.word()},
+          {"growth_bytes", change.growth()},
+          {"before", amount_json(change.before)},
+          {"after", amount_json(change.after)},
+          {"estimated", change.estimated},
+          {"by_chance", change.by_chance}};
+}
+
+std::filesystem::path path_of(const bundles::Source& source) {
+  return source.bundle.empty() ? source.recording->path() : source.bundle;
+}
+
+Json side_json(const bundles::Source& source) {
+  const session::Header& header = source.recording->header();
+  return {{"source", path_of(source).string()},
+          {"pid", header.pid},
+          {"mode", name_of(source.recording->mode_now())},
+          {"estimated", source.recording->estimated()},
+          {"argv", source.recording->arguments()}};
+}
+
+}  // namespace
+
+DiffPage::DiffPage(const bundles::Source& before, const bundles::Source& after, recording::At at,
+                   std::optional<Space> only)
+    : before_(before),
+      after_(after),
+      stacks_before_(*before.recording, *before.places),
+      stacks_after_(*after.recording, *after.places),
+      difference_(tools::findings::difference({*before.recording, stacks_before_, *before.places},
+                                              {*after.recording, stacks_after_, *after.places}, at,
+                                              only)) {}
+
+const recording::Place& DiffPage::place_of(const FunctionChange& change,
+                                           const recording::Places*& places) const {
+  const bool is_after = change.place_after != 0;
+  places = is_after ? after_.places.get() : before_.places.get();
+  return (*places)[is_after ? change.place_after : change.place_before];
+}
+
+Json DiffPage::json(const DiffStyle& style) const {
+  Json spaces = Json::object();
+  for (const SpaceChange& change : difference_.spaces) {
+    Json row = change_json(change);
+    row.erase("by_chance");  // totals are exact
+    row.erase("estimated");
+    spaces[std::string{name_of(change.space)}] = std::move(row);
+  }
+  Json functions = Json::array();
+  for (const FunctionChange* change : most_changed(difference_.functions, style.top, true)) {
+    const recording::Places* places = nullptr;
+    const recording::Place& place = place_of(*change, places);
+    Json row{{"function", text_or_null(place.function)},
+             {"file", text_or_null(place.file)},
+             {"line", place.line != 0 ? Json(place.line) : Json(nullptr)}};
+    row.update(change_json(*change));
+    functions.push_back(std::move(row));
+  }
+  Json stacks = Json::array();
+  for (const StackChange* change : most_changed(difference_.stacks, style.top, true)) {
+    Json row{{"space", name_of(change->space)}, {"match", name_of(change->match)}};
+    row.update(change_json(*change));
+    row["stack"] =
+        change->stack_after != 0
+            ? recording::stack_json(stacks_after_.places(change->stack_after), *after_.places)
+            : recording::stack_json(stacks_before_.places(change->stack_before), *before_.places);
+    stacks.push_back(std::move(row));
+  }
+  return {{"schema_version", 1},
+          {"at", style.at},
+          {"space", style.space},
+          {"before", side_json(before_)},
+          {"after", side_json(after_)},
+          {"total",
+           {{"before_bytes", difference_.total.before.bytes},
+            {"after_bytes", difference_.total.after.bytes},
+            {"growth_bytes", difference_.total.growth()}}},
+          {"spaces", std::move(spaces)},
+          {"changed_functions", changed(difference_.functions)},
+          {"changed_stacks", changed(difference_.stacks)},
+          {"functions", std::move(functions)},
+          {"stacks", std::move(stacks)}};
+}
+
+void DiffPage::print_total(const DiffStyle& style, const Terminal& terminal) const {
+  const Change& total = difference_.total;
+  fmt::print("{}  {} → {}, {}, {}\n",
+             terminal.paint(total.growth() == 0 ? Colour::bold : colour_of(total.growth()),
+                            growth_text(total.growth())),
+             size_text(total.before.bytes), size_text(total.after.bytes),
+             style.space == "all" ? "all spaces" : style.space,
+             style.at == "ever" ? "allocated ever" : "at the " + style.at);
+  fmt::print("  from {}\n  to   {}\n\n", clip_start(printable(path_of(before_).string()), 80),
+             clip_start(printable(path_of(after_).string()), 80));
+  fmt::print("{}\n", terminal.paint(Colour::dim, fmt::format("  {:<10} {:>12} {:>12} {:>12}",
+                                                             "space", "before", "after", "grew")));
+  for (const SpaceChange& change : difference_.spaces) {
+    fmt::print("  {:<10} {:>12} {:>12} {}\n", name_of(change.space), size_text(change.before.bytes),
+               size_text(change.after.bytes),
+               terminal.paint(colour_of(change.growth()),
+                              fmt::format("{:>12}", growth_text(change.growth()))));
+  }
+}
+
+void DiffPage::print_functions(const DiffStyle& style, const Terminal& terminal) const {
+  const auto shown = most_changed(difference_.functions, style.top, style.by_chance);
+  if (shown.empty()) return;
+  fmt::print("\n{}\n", terminal.paint(Colour::bold, "functions, what grew most first"));
+  const std::int64_t largest = largest_change(difference_.functions);
+  for (const FunctionChange* change : shown) {
+    const recording::Places* places = nullptr;
+    const recording::Place& place = place_of(*change, places);
+    const std::string where = place.function.empty() && place.file.empty()
+                                  ? "unknown code"
+                                  : recording::place_text(place, *places);
+    fmt::print("  {} {} {:>10} {}\n",
+               terminal.paint(colour_of(change->growth()),
+                              fmt::format("{:>11}", growth_text(change->growth()))),
+               terminal.paint(colour_of(change->growth()), bar(change->growth(), largest)),
+               change->word() == "new" || change->word() == "gone" ? std::string{change->word()}
+                                                                   : size_text(change->after.bytes),
+               clip_start(where, kColumns - 47));
+  }
+}
+
+void DiffPage::print_stacks(const DiffStyle& style, const Terminal& terminal) const {
+  const auto shown = most_changed(difference_.stacks, style.top, style.by_chance);
+  if (shown.empty()) return;
+  fmt::print("\n{}\n", terminal.paint(Colour::bold, "stacks, what grew most first"));
+  std::size_t number = 0;
+  for (const StackChange* change : shown) {
+    const std::string figures =
+        fmt::format("{}{}", change->estimated ? "about " : "", growth_text(change->growth()));
+    fmt::print("  {:>2}  {}  {}, {}: {} in {} → {} in {}\n", ++number,
+               terminal.paint(colour_of(change->growth()), figures), name_of(change->space),
+               change->word(), size_text(change->before.bytes),
+               plural(change->before.count, "block", "blocks"), size_text(change->after.bytes),
+               plural(change->after.count, "block", "blocks"));
+    const bool is_after = change->stack_after != 0;
+    const bundles::Source& source = is_after ? after_ : before_;
+    const recording::Stacks& stacks = is_after ? stacks_after_ : stacks_before_;
+    const recording::StackId stack = is_after ? change->stack_after : change->stack_before;
+    fmt::print("{}", recording::stack_text(stacks.places(stack), *source.places,
+                                           {terminal, 6, style.full, source.lines.get()}));
+  }
+  const std::size_t all = changed(difference_.stacks);
+  if (shown.size() < all)
+    fmt::print("  and {}: --top N\n",
+               plural(all - shown.size(), "smaller change", "smaller changes"));
+}
+
+std::vector<std::string> DiffPage::notes(const DiffStyle& style) const {
+  std::vector<std::string> notes;
+  const auto any = [&](auto has) {
+    return std::any_of(difference_.stacks.begin(), difference_.stacks.end(), has);
+  };
+  if (any([](const StackChange& row) { return row.match == Match::symbol; })) {
+    notes.emplace_back(
+        "stacks whose lines differ were matched by their functions and the names of their files");
+  }
+  if (!style.by_chance && any([](const StackChange& row) { return row.by_chance; })) {
+    notes.emplace_back(
+        "changes that are no more than the chance of sampling are left out (--by-chance)");
+  }
+  if (before_.recording->mode_now() != after_.recording->mode_now()) {
+    notes.emplace_back(
+        "one recording is exact and the other sampled: small blocks are exact in one "
+        "and estimates in the other");
+  }
+  for (const bundles::Source* side : {&before_, &after_}) {
+    for (std::string& note : print::notes_of(*side)) {
+      if (std::find(notes.begin(), notes.end(), note) == notes.end())
+        notes.push_back(std::move(note));
+    }
+  }
+  return notes;
+}
+
+void DiffPage::print(const DiffStyle& style, const Terminal& terminal) const {
+  print_total(style, terminal);
+  print_functions(style, terminal);
+  print_stacks(style, terminal);
+  print::print_notes(notes(style), terminal);
+}
+
+}  // namespace oomrec::tools::findings

@@ -1,0 +1,208 @@
+#include "tools/findings/fragmentation/heap.h"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+
+namespace oomrec::tools::findings {
+namespace {
+
+using bundle::HeapArea;
+using session::TableId;
+
+constexpr std::uint64_t kPageBytes = 4096;
+// Where fewer of the live blocks have addresses here, what lies between them is not known to be
+// free.
+constexpr double kAllBlocks = 0.98;
+constexpr std::size_t kMostAreas = 4096;
+constexpr std::uint64_t kMostAddresses = std::uint64_t{1} << 47;
+
+std::string allocator_of(const recording::Recording& recording) {
+  constexpr std::array<std::string_view, 3> kOthers = {"jemalloc", "tcmalloc", "mimalloc"};
+  session::Module module{};
+  for (std::uint64_t i = 1; i < recording.view().count(TableId::modules); ++i) {
+    if (!recording.view().read(TableId::modules, i, module)) continue;
+    const std::string path = recording.text(module.path);
+    for (const std::string_view name : kOthers)
+      if (path.find(name, path.rfind('/') + 1) != path.npos) return std::string{name};
+  }
+  return "glibc";
+}
+
+// From environment.json, whose numbers may be any.
+std::optional<std::vector<HeapArea>> stored_areas(const Json& heap) {
+  if (!heap.is_object()) return std::nullopt;
+  std::vector<HeapArea> areas;
+  for (const Json& row : member(heap, "areas")) {
+    HeapArea area;
+    area.start = number_of(row, "start").value_or(0);
+    const std::uint64_t bytes = number_of(row, "bytes").value_or(0);
+    if (bytes == 0 || bytes > ~area.start || areas.size() == kMostAreas) continue;
+    area.end = area.start + bytes;
+    area.resident_bytes = number_of(row, "resident_bytes").value_or(bundle::kNotCounted);
+    area.is_main = member(row, "main") == Json(true);
+    areas.push_back(area);
+  }
+  return areas;
+}
+
+std::optional<std::vector<HeapArea>> areas_of_process(int pid) {
+  std::vector<char> buffer(std::size_t{64} << 10);
+  bundle::HeapAreas found{pid, buffer};
+  if (!found.known()) return std::nullopt;
+  std::vector<HeapArea> areas;
+  for (HeapArea area; found.next(area);) areas.push_back(area);
+  return areas;
+}
+
+// Without those that are a mapping of the program's own.
+void leave_out_mappings(std::vector<HeapArea>& areas, const session::View& view) {
+  session::LiveRange range{};
+  for (std::uint64_t i = 1; i < view.count(TableId::live_ranges); ++i) {
+    if (!view.read(TableId::live_ranges, i, range) || range.start == 0) continue;
+    const std::uint64_t start = range.start;
+    std::erase_if(areas, [&](const HeapArea& area) {
+      return !area.is_main && start < area.end && start + range.bytes > area.start;
+    });
+  }
+}
+
+std::optional<std::vector<HeapArea>> areas_of(const bundles::Source& source) {
+  const session::View& view = source.recording->view();
+  std::optional<std::vector<HeapArea>> areas;
+  if (!source.bundle.empty())
+    areas = stored_areas(member(read_json(source.bundle / "environment.json"), "heap"));
+  else if (source.is_live())
+    areas = areas_of_process(view.header().pid);
+  if (areas) leave_out_mappings(*areas, view);
+  return areas;
+}
+
+// Blocks of the heap whose addresses are in the recording, and of how many all of them are.
+struct KnownBlocks {
+  std::vector<PlacedBlock> blocks;
+  std::vector<PlacedBlock> certain;  // those that are recorded whatever the mode
+};
+
+KnownBlocks blocks_of(const session::View& view) {
+  KnownBlocks known;
+  session::Holder holder{};
+  session::LiveBlock block{};
+  for (std::uint64_t i = 1; i < view.count(TableId::live_blocks); ++i) {
+    if (!view.read(TableId::live_blocks, i, block) || block.address == 0 || block.weight == 0 ||
+        !view.read(TableId::holders, block.holder, holder) ||
+        holder.space != static_cast<std::uint8_t>(Space::heap))
+      continue;
+    known.blocks.push_back(placed(block.address, block.bytes));
+    if (block.weight == 1) known.certain.push_back(known.blocks.back());
+  }
+  for (std::uint64_t page = 1; page < view.count(TableId::side_pages); ++page) {
+    view.for_each_small_block(page, [&](const session::SmallBlock& small) {
+      known.blocks.push_back(placed(small.address, small.bytes));
+    });
+  }
+  return known;
+}
+
+bool is_inside(const PlacedBlock& block, const std::vector<HeapArea>& areas) {
+  return std::any_of(areas.begin(), areas.end(), [&](const HeapArea& area) {
+    return block.start >= area.start && block.start < area.end;
+  });
+}
+
+HeapFigures::Areas figures_of(const std::vector<HeapArea>& areas, const KnownBlocks& known,
+                              std::uint64_t live_bytes) {
+  HeapFigures::Areas figures;
+  figures.count = areas.size();
+  std::uint64_t resident = 0;
+  bool counted = true;
+  for (const HeapArea& area : areas) {
+    figures.held_bytes += area.bytes();
+    if (!area.is_main) figures.arenas_bytes += area.bytes();
+    counted = counted && area.resident_bytes != bundle::kNotCounted;
+    resident += area.resident_bytes;
+  }
+  if (counted) figures.resident_bytes = resident;
+  // Blocks with mappings of their own are large, and so recorded in either mode.
+  std::uint64_t outside = 0;
+  for (const PlacedBlock& block : known.certain)
+    if (!is_inside(block, areas)) outside += block.end - block.start;
+  figures.live_bytes = std::min(live_bytes - std::min(live_bytes, outside), figures.held_bytes);
+  return figures;
+}
+
+}  // namespace
+
+double HeapFigures::Areas::free_share() const {
+  return held_bytes == 0 ? 0 : static_cast<double>(free_bytes()) / static_cast<double>(held_bytes);
+}
+
+// A chunk is a multiple of 16 bytes, at least 32, and begins 16 bytes before its block: the size,
+// and what the chunk before it may use while it is live.
+PlacedBlock placed(std::uint64_t address, std::uint64_t bytes_asked_for) {
+  const std::uint64_t start = address - std::min<std::uint64_t>(address, 16);
+  const std::uint64_t least = std::min(bytes_asked_for, kMostAddresses) + 8;
+  const std::uint64_t chunk = std::max<std::uint64_t>(32, (least + 15) & ~std::uint64_t{15});
+  return {start, start + std::min(chunk, ~start)};
+}
+
+FreeRuns free_runs(const std::vector<bundle::HeapArea>& areas, std::vector<PlacedBlock> blocks) {
+  std::sort(blocks.begin(), blocks.end(),
+            [](const PlacedBlock& a, const PlacedBlock& b) { return a.start < b.start; });
+  FreeRuns runs;
+  std::array<FreeRuns::Bucket, 64> sizes{};
+  const auto add = [&](std::uint64_t start, std::uint64_t end) {
+    if (start >= end) return;
+    const std::uint64_t bytes = end - start;
+    runs.bytes += bytes;
+    ++runs.count;
+    runs.largest_bytes = std::max(runs.largest_bytes, bytes);
+    const std::uint64_t first_page = (start + kPageBytes - 1) / kPageBytes;
+    const std::uint64_t end_page = end / kPageBytes;
+    if (first_page < end_page) runs.page_bytes += (end_page - first_page) * kPageBytes;
+    FreeRuns::Bucket& bucket = sizes[static_cast<std::size_t>(std::bit_width(bytes)) - 1];
+    ++bucket.count;
+    bucket.bytes += bytes;
+  };
+  for (const bundle::HeapArea& area : areas) {
+    std::uint64_t at = area.start;
+    auto block = std::lower_bound(
+        blocks.begin(), blocks.end(), area.start,
+        [](const PlacedBlock& one, std::uint64_t start) { return one.start < start; });
+    for (; block != blocks.end() && block->start < area.end; ++block) {
+      add(at, block->start);
+      at = std::max(at, block->end);
+    }
+    add(at, area.end);
+  }
+  for (std::size_t b = 0; b < sizes.size(); ++b) {
+    sizes[b].from = std::uint64_t{1} << b;
+    sizes[b].to = b + 1 < sizes.size() ? std::uint64_t{1} << (b + 1) : ~std::uint64_t{0};
+  }
+  const auto used = [](const FreeRuns::Bucket& bucket) { return bucket.count != 0; };
+  const auto first = std::find_if(sizes.begin(), sizes.end(), used);
+  const auto last = std::find_if(sizes.rbegin(), sizes.rend(), used).base();
+  if (first < last) runs.sizes.assign(first, last);
+  return runs;
+}
+
+HeapFigures heap_of(const bundles::Source& source) {
+  const recording::Recording& recording = *source.recording;
+  HeapFigures figures;
+  figures.allocator = allocator_of(recording);
+  const recording::SpaceTotals totals = recording.totals(Space::heap);
+  figures.live_bytes = totals.live_bytes;
+  figures.live_count = totals.live_count;
+  if (figures.allocator != "glibc") return figures;
+  const auto areas = areas_of(source);
+  if (!areas || areas->empty()) return figures;
+  const KnownBlocks known = blocks_of(recording.view());
+  figures.areas = figures_of(*areas, known, totals.live_bytes);
+  const bool all = static_cast<double>(known.blocks.size()) >=
+                   kAllBlocks * static_cast<double>(totals.live_count);
+  if (!recording.estimated() && totals.live_count != 0 && all)
+    figures.runs = free_runs(*areas, known.blocks);
+  return figures;
+}
+
+}  // namespace oomrec::tools::findings

@@ -1,0 +1,208 @@
+#include "tools/findings/fragmentation/page.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "common/text/device_text.h"
+#include "tools/base/text.h"
+#include "tools/print/devices.h"
+#include "tools/print/notes.h"
+
+namespace oomrec::tools::findings {
+namespace {
+
+Json number_or_null(const std::optional<std::uint64_t>& number) {
+  return number ? Json(*number) : Json(nullptr);
+}
+
+Json areas_json(const HeapFigures::Areas& areas) {
+  return {{"count", areas.count},
+          {"held_bytes", areas.held_bytes},
+          {"arenas_bytes", areas.arenas_bytes},
+          {"resident_bytes", number_or_null(areas.resident_bytes)},
+          {"live_bytes", areas.live_bytes},
+          {"free_bytes", areas.free_bytes()},
+          {"free_share", areas.free_share()}};
+}
+
+Json runs_json(const FreeRuns& runs) {
+  Json sizes = Json::array();
+  for (const FreeRuns::Bucket& bucket : runs.sizes) {
+    sizes.push_back({{"from", bucket.from},
+                     {"to", bucket.to},
+                     {"count", bucket.count},
+                     {"bytes", bucket.bytes}});
+  }
+  return {{"bytes", runs.bytes},
+          {"count", runs.count},
+          {"largest_bytes", runs.largest_bytes},
+          {"page_bytes", runs.page_bytes},
+          {"sizes", std::move(sizes)}};
+}
+
+std::string row(std::string_view name, std::uint64_t bytes, const std::string& detail = {}) {
+  return fmt::format("  {:<28}{:>10}{}{}\n", name, size_text(bytes), detail.empty() ? "" : "  ",
+                     detail);
+}
+
+// "34.2 %  warning": a share of what is held, in the words that devices have for it; no word where
+// it is `bytes` that are not worth one.
+std::string share_text(double share, std::uint64_t bytes) {
+  const std::string_view word =
+      bytes < kNotableBytes ? "" : text::fragmentation_word(static_cast<unsigned>(share * 100));
+  return fmt::format("{}{}{}", percent_text(share), word.empty() ? "" : "  ", word);
+}
+
+class Page {
+ public:
+  Page(const Fragmentation& figures, const bundles::Source& source, const Terminal& terminal)
+      : figures_(figures), source_(source), terminal_(terminal) {}
+
+  void print() const {
+    print_heap();
+    if (figures_.heap.runs) print_runs(*figures_.heap.runs);
+    print_mappings();
+    print_devices();
+    print_advice();
+    print::print_notes(notes(), terminal_);
+  }
+
+ private:
+  void heading(std::string_view text) const {
+    fmt::print("\n{}\n", terminal_.paint(Colour::bold, text));
+  }
+
+  void print_heap() const {
+    const HeapFigures& heap = figures_.heap;
+    fmt::print("{}\n", terminal_.paint(Colour::bold, "heap (" + heap.allocator + ")"));
+    fmt::print("{}",
+               row("live", heap.live_bytes, "in " + plural(heap.live_count, "block", "blocks")));
+    if (figures_.rss_bytes != 0)
+      fmt::print("{}", row("resident, whole process", figures_.rss_bytes));
+    if (!heap.areas) return;
+    const HeapFigures::Areas& areas = *heap.areas;
+    std::string where = plural(areas.count, "piece", "pieces");
+    if (areas.arenas_bytes != 0)
+      where += fmt::format(", {} in arenas of threads", size_text(areas.arenas_bytes));
+    fmt::print("{}", row("held by the allocator", areas.held_bytes, where));
+    if (areas.resident_bytes) fmt::print("{}", row("  of it resident", *areas.resident_bytes));
+    fmt::print("{}",
+               row("  of it live", areas.live_bytes, "other blocks have mappings of their own"));
+    fmt::print("{}", row("  of it free", areas.free_bytes(),
+                         share_text(areas.free_share(), areas.free_bytes())));
+  }
+
+  void print_runs(const FreeRuns& runs) const {
+    heading("free between live blocks");
+    fmt::print("{}", row("in all", runs.bytes, plural(runs.count, "run", "runs")));
+    fmt::print("{}", row("in whole pages", runs.page_bytes, "malloc_trim(0) gives them back"));
+    fmt::print("{}", row("largest", runs.largest_bytes));
+    std::uint64_t most = 1;
+    for (const FreeRuns::Bucket& bucket : runs.sizes) most = std::max(most, bucket.bytes);
+    for (const FreeRuns::Bucket& bucket : runs.sizes) {
+      if (bucket.count == 0) continue;
+      constexpr double kBarColumns = 40;
+      const double part = static_cast<double>(bucket.bytes) / static_cast<double>(most);
+      std::string bar;
+      for (long i = std::lround(part * kBarColumns); i > 0; --i) bar += "▇";
+      fmt::print("  < {:>9}  {:>12}  {:>10}  {}\n", size_text(bucket.to), count_text(bucket.count),
+                 size_text(bucket.bytes), terminal_.paint(Colour::green, bar));
+    }
+  }
+
+  void print_mappings() const {
+    const MapFigures& map = figures_.map;
+    heading("mappings");
+    fmt::print("{}",
+               row("live", map.live_bytes, "in " + plural(map.live_count, "mapping", "mappings")));
+    if (map.reserved_bytes != 0)
+      fmt::print("{}", row("reserved", map.reserved_bytes, "address space, no memory"));
+    if (map.anonymous_bytes)
+      fmt::print("{}", row("anonymous, resident", *map.anonymous_bytes, "heap and mappings"));
+    if (map.huge_page_bytes && *map.huge_page_bytes != 0)
+      fmt::print("{}", row("  of it huge pages", *map.huge_page_bytes));
+    if (map.swapped_bytes && *map.swapped_bytes != 0)
+      fmt::print("{}", row("swapped out", *map.swapped_bytes));
+  }
+
+  void print_devices() const {
+    if (figures_.devices.empty()) return;
+    heading("devices");
+    for (const recording::DeviceFigures& device : figures_.devices)
+      fmt::print("{}", print::device_text(device));
+  }
+
+  void print_advice() const {
+    heading("what helps");
+    if (figures_.remedies.empty()) fmt::print("  nothing notable is held and not used\n");
+    for (const Remedy& advice : figures_.remedies)
+      fmt::print("  {} {}\n", terminal_.paint(Colour::green, "→"), wrap(advice.text, kColumns, 4));
+  }
+
+  std::vector<std::string> notes() const {
+    const HeapFigures& heap = figures_.heap;
+    std::vector<std::string> notes;
+    if (heap.allocator != "glibc") {
+      notes.push_back(
+          fmt::format("what {} holds is not known: only glibc's memory can be told from "
+                      "other mappings",
+                      heap.allocator));
+    } else if (!heap.areas) {
+      notes.emplace_back(
+          "where the heap lies is not known: it is read from a living process, while a bundle is "
+          "written");
+    } else if (!heap.runs) {
+      notes.emplace_back(
+          "what lies free between blocks is known of exact recordings only (oomrec run --mode "
+          "exact)");
+    }
+    for (std::string& note : print::notes_of(source_)) notes.push_back(std::move(note));
+    return notes;
+  }
+
+  const Fragmentation& figures_;
+  const bundles::Source& source_;
+  const Terminal& terminal_;
+};
+
+}  // namespace
+
+Json fragmentation_json(const Fragmentation& figures, const bundles::Source& source) {
+  const HeapFigures& heap = figures.heap;
+  const MapFigures& map = figures.map;
+  Json devices = Json::array();
+  for (const recording::DeviceFigures& device : figures.devices)
+    devices.push_back(print::device_json(device));
+  Json advice = Json::array();
+  for (const Remedy& one : figures.remedies)
+    advice.push_back({{"rule", one.rule}, {"text", one.text}});
+  return {
+      {"schema_version", 1},
+      {"mode", name_of(source.recording->mode_now())},
+      {"rss_bytes", figures.rss_bytes != 0 ? Json(figures.rss_bytes) : Json(nullptr)},
+      {"heap",
+       {{"allocator", heap.allocator},
+        {"live_bytes", heap.live_bytes},
+        {"live_count", heap.live_count},
+        {"areas", heap.areas ? areas_json(*heap.areas) : Json(nullptr)},
+        {"free_runs", heap.runs ? runs_json(*heap.runs) : Json(nullptr)}}},
+      {"map",
+       {{"live_bytes", map.live_bytes},
+        {"live_count", map.live_count},
+        {"reserved_bytes", map.reserved_bytes},
+        {"anonymous_bytes", number_or_null(map.anonymous_bytes)},
+        {"huge_page_bytes", number_or_null(map.huge_page_bytes)},
+        {"swapped_bytes", number_or_null(map.swapped_bytes)}}},
+      {"devices", std::move(devices)},
+      {"advice", std::move(advice)},
+  };
+}
+
+void print_fragmentation(const Fragmentation& figures, const bundles::Source& source,
+                         const Terminal& terminal) {
+  Page{figures, source, terminal}.print();
+}
+
+}  // namespace oomrec::tools::findings

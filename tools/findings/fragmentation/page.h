@@ -1,0 +1,16 @@
+// Fragmentation as people read it and as JSON (docs/commands/fragmentation.md).
+#pragma once
+
+#include <string>
+
+#include "tools/base/json.h"
+#include "tools/base/terminal.h"
+#include "tools/findings/fragmentation/figures.h"
+
+namespace oomrec::tools::findings {
+
+Json fragmentation_json(const Fragmentation& figures, const bundles::Source& source);
+void print_fragmentation(const Fragmentation& figures, const bundles::Source& source,
+                         const Terminal& terminal);
+
+}  // namespace oomrec::tools::findings

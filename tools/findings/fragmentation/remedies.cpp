@@ -1,0 +1,159 @@
+// What helps, by rule: each with its reason, and with the figures that made it fire.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+#include "tools/base/text.h"
+#include "tools/findings/fragmentation/figures.h"
+
+namespace oomrec::tools::findings {
+namespace {
+
+constexpr std::uint64_t kMiB = std::uint64_t{1} << 20;
+constexpr double kNotableBytesShare = 0.3;  // gpumemprof's threshold, as for devices
+constexpr std::uint64_t kManyPieces = 8;
+
+bool is_notable(std::uint64_t part, std::uint64_t whole) {
+  return part >= kNotableBytes &&
+         static_cast<double>(part) >= kNotableBytesShare * static_cast<double>(whole);
+}
+
+bool heap_is_fragmented(const Fragmentation& f) {
+  return f.heap.areas && is_notable(f.heap.areas->free_bytes(), f.heap.areas->held_bytes);
+}
+
+const recording::DeviceFigures* fragmented_torch(const Fragmentation& f) {
+  const auto found = std::find_if(f.devices.begin(), f.devices.end(), [](const auto& device) {
+    return device.torch &&
+           is_notable(device.torch->reserved_bytes -
+                          std::min(device.torch->reserved_bytes, device.torch->allocated_bytes),
+                      device.torch->reserved_bytes);
+  });
+  return found != f.devices.end() ? &*found : nullptr;
+}
+
+const recording::DeviceFigures* fragmented_pool(const Fragmentation& f) {
+  const auto found = std::find_if(f.devices.begin(), f.devices.end(), [](const auto& device) {
+    return !device.torch &&
+           is_notable(device.pool_reserved_bytes -
+                          std::min(device.pool_reserved_bytes, device.pool_used_bytes),
+                      device.pool_reserved_bytes);
+  });
+  return found != f.devices.end() ? &*found : nullptr;
+}
+
+std::uint64_t torch_free(const recording::DeviceFigures& device) {
+  return device.torch->reserved_bytes -
+         std::min(device.torch->reserved_bytes, device.torch->allocated_bytes);
+}
+
+struct Rule {
+  std::string_view name;
+  bool (*fires)(const Fragmentation&);
+  std::string (*text)(const Fragmentation&);
+};
+
+constexpr std::array<Rule, 8> kRules = {{
+    {"many_arenas",
+     [](const Fragmentation& f) {
+       return heap_is_fragmented(f) && !f.one_arena_max && f.heap.areas->count >= kManyPieces &&
+              is_notable(f.heap.areas->arenas_bytes, f.heap.areas->held_bytes);
+     },
+     [](const Fragmentation& f) {
+       return fmt::format(
+           "{} of the heap lie in the arenas of threads, in {} pieces: what one "
+           "thread freed another does not get. MALLOC_ARENA_MAX=2 makes them share",
+           size_text(f.heap.areas->arenas_bytes), count_text(f.heap.areas->count));
+     }},
+    {"free_pages",
+     [](const Fragmentation& f) {
+       return f.heap.runs && f.heap.runs->page_bytes >= kNotableBytes && heap_is_fragmented(f);
+     },
+     [](const Fragmentation& f) {
+       return fmt::format(
+           "{} are free in whole pages: malloc_trim(0) gives them back to the system "
+           "(after a phase that allocates much), and so does a smaller "
+           "MALLOC_TRIM_THRESHOLD_ at the end of the heap",
+           size_text(f.heap.runs->page_bytes));
+     }},
+    {"small_gaps",
+     [](const Fragmentation& f) {
+       return f.heap.runs && heap_is_fragmented(f) &&
+              is_notable(f.heap.runs->bytes - f.heap.runs->page_bytes, f.heap.areas->held_bytes);
+     },
+     [](const Fragmentation& f) {
+       return fmt::format(
+           "{} are free in gaps between live blocks that are no whole page: no trim "
+           "gives them back. An allocator with size classes (jemalloc, mimalloc: "
+           "LD_PRELOAD) keeps such gaps small; so does allocating what lives long "
+           "apart from what does not",
+           size_text(f.heap.runs->bytes - f.heap.runs->page_bytes));
+     }},
+    {"free_heap", [](const Fragmentation& f) { return !f.heap.runs && heap_is_fragmented(f); },
+     [](const Fragmentation& f) {
+       return fmt::format(
+           "glibc holds {} that no block uses. malloc_trim(0) gives back what lies "
+           "in whole pages; how much that is an exact recording tells (oomrec run "
+           "--mode exact)",
+           size_text(f.heap.areas->free_bytes()));
+     }},
+    {"torch_expandable",
+     [](const Fragmentation& f) {
+       return fragmented_torch(f) != nullptr && !f.expandable_segments;
+     },
+     [](const Fragmentation& f) {
+       const recording::DeviceFigures& device = *fragmented_torch(f);
+       return fmt::format(
+           "PyTorch has {} of {} reserved and not allocated: "
+           "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True lets blocks of other "
+           "sizes use them",
+           size_text(torch_free(device)), device.label);
+     }},
+    {"torch_cache",
+     [](const Fragmentation& f) { return fragmented_torch(f) != nullptr && f.expandable_segments; },
+     [](const Fragmentation& f) {
+       const recording::DeviceFigures& device = *fragmented_torch(f);
+       return fmt::format(
+           "PyTorch has {} of {} reserved and not allocated, with expandable segments "
+           "in use: torch.cuda.empty_cache() between phases gives them back; inputs "
+           "of few different sizes keep the cache small",
+           size_text(torch_free(device)), device.label);
+     }},
+    {"device_pool", [](const Fragmentation& f) { return fragmented_pool(f) != nullptr; },
+     [](const Fragmentation& f) {
+       const recording::DeviceFigures& device = *fragmented_pool(f);
+       return fmt::format(
+           "memory pools hold {} of {} and use {}: a lower release threshold "
+           "(CU_MEMPOOL_ATTR_RELEASE_THRESHOLD) or cuMemPoolTrimTo gives the rest "
+           "back",
+           size_text(device.pool_reserved_bytes), device.label, size_text(device.pool_used_bytes));
+     }},
+    {"huge_pages",
+     [](const Fragmentation& f) {
+       return f.map.huge_page_bytes && f.map.anonymous_bytes &&
+              *f.map.huge_page_bytes >= *f.map.anonymous_bytes / 2 &&
+              *f.map.anonymous_bytes > f.heap.live_bytes + f.map.live_bytes &&
+              is_notable(*f.map.anonymous_bytes - f.heap.live_bytes - f.map.live_bytes,
+                         *f.map.anonymous_bytes);
+     },
+     [](const Fragmentation& f) {
+       return fmt::format(
+           "{} of {} that are resident are huge pages, and {} are live: a huge page is "
+           "resident as a whole when one byte of it is used. Where they were not "
+           "asked for, /sys/kernel/mm/transparent_hugepage/enabled madvise avoids it",
+           size_text(*f.map.huge_page_bytes), size_text(*f.map.anonymous_bytes),
+           size_text(f.heap.live_bytes + f.map.live_bytes));
+     }},
+}};
+
+}  // namespace
+
+std::vector<Remedy> remedies_for(const Fragmentation& figures) {
+  std::vector<Remedy> remedies;
+  for (const Rule& rule : kRules)
+    if (rule.fires(figures)) remedies.push_back({rule.name, rule.text(figures)});
+  return remedies;
+}
+
+}  // namespace oomrec::tools::findings

@@ -1,0 +1,91 @@
+#include "tools/findings/leaks/curves.h"
+
+#include <algorithm>
+#include <unordered_map>
+
+namespace oomrec::tools::findings {
+namespace {
+
+// The last checkpoint has all holders: of those, too, as many as a list has room for.
+constexpr std::size_t kListed = session::kCheckpointRows;
+
+}  // namespace
+
+void add(StackGroup& sum, const StackGroup& part) {
+  if (sum.holders.empty() || part.live_bytes > sum.live_bytes) sum.stack = part.stack;
+  sum.estimated = sum.estimated || part.estimated;
+  sum.holders.insert(sum.holders.end(), part.holders.begin(), part.holders.end());
+  sum.live_bytes += part.live_bytes;
+  sum.live_count += part.live_count;
+  sum.total_bytes += part.total_bytes;
+  if (part.oldest_ns) sum.oldest_ns = std::min(*part.oldest_ns, sum.oldest_ns.value_or(~0ULL));
+}
+
+std::vector<StackGroup> groups_of(const std::vector<recording::HolderFigures>& holders,
+                                  recording::Stacks& stacks) {
+  std::vector<StackGroup> groups;
+  std::unordered_map<std::uint64_t, std::size_t> known;
+  for (const recording::HolderFigures& holder : holders) {
+    if (static_cast<std::int64_t>(holder.live_bytes) <= 0) continue;  // read while threads ran on
+    const recording::StackId stack = stacks.of_node(holder.node);
+    const std::uint64_t key = std::uint64_t{stacks.without_interpreter(stack)} << 8 |
+                              static_cast<std::uint64_t>(holder.space);
+    const auto [at, is_new] = known.try_emplace(key, groups.size());
+    if (is_new) groups.emplace_back().space = holder.space;
+    StackGroup row;
+    row.stack = stack;
+    row.estimated = holder.estimated;
+    row.holders = {holder.entry};
+    row.live_bytes = holder.live_bytes;
+    row.live_count = holder.live_count;
+    row.total_bytes = holder.total_bytes;
+    row.oldest_ns = holder.oldest_ns;
+    add(groups[at->second], row);
+  }
+  return groups;
+}
+
+Curves::Curves(const recording::Recording& recording)
+    : recording_(recording), checkpoints_(recording::checkpoints_of(recording)) {
+  by_holder_.resize(recording.view().count(session::TableId::holders));
+  for (std::uint32_t i = 0; i < checkpoints_.size(); ++i) {
+    std::vector<recording::CheckpointRow>& largest = checkpoints_[i].largest;
+    largest.resize(std::min(largest.size(), kListed));
+    for (const recording::CheckpointRow& row : largest) {
+      if (row.holder < by_holder_.size()) by_holder_[row.holder].push_back({i, row.live_bytes});
+    }
+  }
+}
+
+double seconds_of(std::uint64_t time_ns, const recording::Recording& recording) {
+  const std::uint64_t start = recording.header().start_monotonic_ns;
+  return static_cast<double>(static_cast<std::int64_t>(time_ns - start)) / 1e9;
+}
+
+double Curves::at_seconds(const recording::Checkpoint& checkpoint) const {
+  return seconds_of(checkpoint.time_ns, recording_);
+}
+
+double Curves::seconds() const {
+  if (checkpoints_.empty()) return 0;
+  return at_seconds(checkpoints_.back()) - at_seconds(checkpoints_.front());
+}
+
+HeldCurve Curves::of(const StackGroup& group) const {
+  std::vector<double> bytes(checkpoints_.size());
+  std::vector<bool> listed(checkpoints_.size());
+  for (const std::uint32_t holder : group.holders) {
+    for (const Known& known : by_holder_[holder]) {
+      bytes[known.checkpoint] += static_cast<double>(known.bytes);
+      listed[known.checkpoint] = true;
+    }
+  }
+  HeldCurve curve;
+  for (std::size_t i = 0; i < checkpoints_.size(); ++i) {
+    if (listed[i] || checkpoints_[i].largest.size() < kListed)
+      curve.add(at_seconds(checkpoints_[i]), bytes[i]);
+  }
+  return curve;
+}
+
+}  // namespace oomrec::tools::findings

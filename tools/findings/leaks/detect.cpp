@@ -1,0 +1,214 @@
+#include "tools/findings/leaks/detect.h"
+
+#include <algorithm>
+#include <map>
+#include <unordered_map>
+
+#include "common/text/own_code.h"
+#include "tools/findings/leaks/curves.h"
+#include "tools/recording/analysis/common_names.h"
+#include "tools/recording/analysis/statistics.h"
+#include "tools/recording/reading/timeline.h"
+
+namespace oomrec::tools::findings {
+namespace {
+
+constexpr double kLeastShareOfSum = 0.5;
+
+// The import system called for it, and no line of the program's own after that.
+bool is_import(recording::StackId stack, const recording::Stacks& stacks,
+               const recording::Places& places) {
+  for (; stack != 0; stack = stacks.parent(stack)) {
+    const recording::Place& place = places[stacks.innermost(stack)];
+    if (place.kind != recording::Place::Kind::python) continue;
+    if (place.file.starts_with("<frozen importlib")) return true;
+    if (text::is_programs_own(place.file)) return false;
+  }
+  return false;
+}
+
+// What the fit, the evenness of the growth and what became of the rest of the blocks say together.
+double confidence_of(const Growth& growth, double survivors) {
+  return 0.5 * growth.r_squared + 0.3 * growth.steadiness + 0.2 * survivors;
+}
+
+// Growth of all that the process holds on each device.
+std::vector<DeviceGrowth> growing_devices(const recording::Recording& recording,
+                                          const recording::Timeline& timeline) {
+  std::map<std::uint32_t, HeldCurve> curves;
+  for (const recording::Moment& moment : timeline.moments) {
+    const double seconds = seconds_of(moment.time_ns, recording);
+    for (const recording::DeviceMoment& device : moment.devices)
+      curves[device.device].add(seconds, static_cast<double>(device.counted_bytes));
+  }
+  std::vector<DeviceGrowth> rows;
+  for (const auto& [entry, curve] : curves) {
+    if (const auto growth = growth_of(curve))
+      rows.push_back({recording::device_label(recording, entry), *growth});
+  }
+  return rows;
+}
+
+// Sums of groups that the same functions asked for, from whichever lines: a cache is filled by one
+// line, and what goes from it comes again by another.
+class Chains {
+ public:
+  Chains(const std::vector<StackGroup>& groups, const recording::Stacks& stacks,
+         const recording::Places& places)
+      : names_(recording::NameLevel::symbol), chain_of_(stacks, places, names_) {
+    for (const StackGroup& group : groups) add(sums_[key_of(group)], group);
+  }
+
+  const StackGroup& sum_with(const StackGroup& group) { return sums_[key_of(group)]; }
+
+ private:
+  std::pair<recording::CommonStack, Space> key_of(const StackGroup& group) {
+    return {chain_of_.of(group.stack), group.space};
+  }
+
+  recording::CommonNames names_;
+  recording::SideStacks chain_of_;
+  std::map<std::pair<recording::CommonStack, Space>, StackGroup> sums_;
+};
+
+class Detector {
+ public:
+  Detector(const recording::Recording& recording, recording::Stacks& stacks,
+           const recording::Places& places)
+      : recording_(recording), stacks_(stacks), places_(places), curves_(recording) {}
+
+  Leaks leaks() {
+    found_.checkpoints = curves_.checkpoints();
+    found_.seconds = curves_.seconds();
+    if (!found_.can_tell()) return std::move(found_);
+    std::vector<StackGroup> groups = groups_of(held(), stacks_);
+    subjects_ = recording::subjects_of(stacks_, places_);
+    Chains chains{groups, stacks_, places_};
+    std::erase_if(groups, [&](const StackGroup& group) {
+      return is_import(group.stack, stacks_, places_) || is_leak(group, 1, chains.sum_with(group));
+    });
+    look_at_subjects(groups);
+    std::sort(found_.leaks.begin(), found_.leaks.end(), [](const Leak& a, const Leak& b) {
+      return a.growth.bytes != b.growth.bytes ? a.growth.bytes > b.growth.bytes : a.stack < b.stack;
+    });
+    name_devices();
+    found_.devices = growing_devices(recording_, recording::timeline_of(recording_));
+    return std::move(found_);
+  }
+
+ private:
+  std::vector<recording::HolderFigures> held() const {
+    std::vector<recording::HolderFigures> holders = recording_.holders();
+    std::erase_if(holders, [&](const recording::HolderFigures& row) {
+      return is_address_space(row.space) || !curves_.list(row.entry);
+    });
+    recording_.add_ages(holders);
+    return holders;
+  }
+
+  // Judges a group and keeps it where it is one. What it gained and `sum`, which it is part of, did
+  // not has only moved there.
+  bool is_leak(const StackGroup& group, std::size_t stacks, const StackGroup& sum) {
+    if (static_cast<double>(group.live_bytes) < kLeastGrowthBytes) return false;
+    const double sample_bytes =
+        group.estimated ? static_cast<double>(recording_.header().interval_bytes) : 0;
+    const HeldCurve curve = curves_.of(group);
+    const auto growth = growth_of(curve, sample_bytes);
+    if (!growth) return false;
+    const bool alone = sum.holders.size() == group.holders.size();
+    if (!alone && kept_since_half(curves_.of(sum)) < kLeastShareOfSum * kept_since_half(curve))
+      return false;
+    Leak leak;
+    leak.stack = group.stack;
+    leak.stacks = stacks;
+    leak.subject = subjects_[group.stack];
+    leak.space = group.space;
+    leak.estimated = group.estimated;
+    leak.growth = *growth;
+    leak.live_bytes = group.live_bytes;
+    leak.live_count = group.live_count;
+    const auto ever = static_cast<double>(std::max(group.total_bytes, group.live_bytes));
+    leak.survivors = static_cast<double>(group.live_bytes) / ever;
+    if (group.oldest_ns) leak.oldest_s = age_s(*group.oldest_ns);
+    leak.confidence = confidence_of(*growth, leak.survivors);
+    found_.leaks.push_back(std::move(leak));
+    return true;
+  }
+
+  double age_s(std::uint64_t birth_ns) const {
+    const std::uint64_t end = recording_.end_ns();
+    return end > birth_ns ? static_cast<double>(end - birth_ns) / 1e9 : 0;
+  }
+
+  void look_at_subjects(const std::vector<StackGroup>& groups) {
+    struct Sum {
+      StackGroup group;
+      std::uint64_t largest_bytes = 0;
+      std::size_t stacks = 0;
+    };
+    std::map<std::pair<recording::PlaceId, Space>, Sum> sums;
+    for (const StackGroup& group : groups) {
+      Sum& sum = sums[{subjects_[group.stack], group.space}];
+      sum.group.space = group.space;
+      const recording::StackId stack =
+          group.live_bytes > sum.largest_bytes ? group.stack : sum.group.stack;
+      sum.largest_bytes = std::max(sum.largest_bytes, group.live_bytes);
+      add(sum.group, group);
+      sum.group.stack = stack;
+      ++sum.stacks;
+    }
+    for (const auto& [subject, sum] : sums)
+      if (subject.first != 0 && sum.stacks > 1) is_leak(sum.group, sum.stacks, sum.group);
+  }
+
+  // Where all that a leak's stack holds of a GPU is.
+  void name_devices() {
+    std::unordered_map<std::uint64_t, std::string> device_of;  // by stack and space
+    const auto key = [&](recording::StackId stack, Space space) {
+      return std::uint64_t{stacks_.without_interpreter(stack)} << 8 |
+             static_cast<std::uint64_t>(space);
+    };
+    for (const recording::DeviceFigures& device : recording::devices_of(recording_, 0)) {
+      for (const recording::HolderFigures& row : recording::holders_on(recording_, device.entry)) {
+        const auto [at, is_new] =
+            device_of.try_emplace(key(stacks_.of_node(row.node), row.space), device.label);
+        if (!is_new && at->second != device.label) at->second.clear();
+      }
+    }
+    for (Leak& leak : found_.leaks) {
+      const auto at = device_of.find(key(leak.stack, leak.space));
+      if (at != device_of.end()) leak.device = at->second;
+    }
+  }
+
+  const recording::Recording& recording_;
+  recording::Stacks& stacks_;
+  const recording::Places& places_;
+  const Curves curves_;
+  std::vector<recording::PlaceId> subjects_;
+  Leaks found_;
+};
+
+// Over the leaks that are summed up.
+double sum_of(const std::vector<Leak>& leaks, double Growth::*figure) {
+  double own = 0;
+  double inside_others = 0;
+  for (const Leak& leak : leaks) (adds_up(leak.space) ? own : inside_others) += leak.growth.*figure;
+  return own > 0 ? own : inside_others;
+}
+
+}  // namespace
+
+double Leaks::bytes() const { return sum_of(leaks, &Growth::bytes); }
+double Leaks::bytes_per_second() const { return sum_of(leaks, &Growth::bytes_per_second); }
+
+Leaks leaks_of(const recording::Recording& recording, recording::Stacks& stacks,
+               const recording::Places& places) {
+  return Detector{recording, stacks, places}.leaks();
+}
+
+std::string_view confidence_word(double confidence) {
+  return confidence >= 0.8 ? "high" : confidence >= 0.5 ? "medium" : "low";
+}
+
+}  // namespace oomrec::tools::findings

@@ -1,0 +1,203 @@
+#include "tools/findings/leaks/page.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "tools/base/text.h"
+#include "tools/findings/leaks/suggest.h"
+#include "tools/print/duration.h"
+#include "tools/print/notes.h"
+
+namespace oomrec::tools::findings {
+namespace {
+
+constexpr double kBytesPerMiB = 1024 * 1024;
+
+std::string bytes_text(double bytes) {
+  return size_text(static_cast<std::uint64_t>(std::llround(std::max(0.0, bytes))));
+}
+
+std::string rate_text(const Growth& growth) {
+  return fmt::format("{} in {} ({}/s)", bytes_text(growth.bytes),
+                     print::duration_text(growth.window_seconds),
+                     bytes_text(growth.bytes_per_second));
+}
+
+Json rounded(double bytes) { return static_cast<std::int64_t>(std::llround(bytes)); }
+
+// What both a stack's growth and a device's are told by.
+void add_growth(Json& row, const Growth& growth) {
+  row["growth_bytes"] = rounded(growth.bytes);
+  row["bytes_per_second"] = growth.bytes_per_second;
+  row["window_seconds"] = growth.window_seconds;
+  row["r_squared"] = growth.r_squared;
+  row["steadiness"] = growth.steadiness;
+}
+
+Json device_json(const DeviceGrowth& device) {
+  Json row{{"device", device.device}};
+  add_growth(row, device.growth);
+  return row;
+}
+
+}  // namespace
+
+LeakReport::LeakReport(const bundles::Source& source)
+    : source_(source),
+      stacks_(*source.recording, *source.places),
+      leaks_(leaks_of(*source.recording, stacks_, *source.places)),
+      reach_(first_reached(leaks_, *source.recording, recording::timeline_of(*source.recording))),
+      processes_(process_leaks(source, leaks_)) {}
+
+Json LeakReport::leak_json(const Leak& leak) const {
+  Json row{{"space", name_of(leak.space)},
+           {"device", text_or_null(leak.device)},
+           {"estimated", leak.estimated}};
+  add_growth(row, leak.growth);
+  row["confidence"] = leak.confidence;
+  row["live_bytes"] = leak.live_bytes;
+  row["live_count"] = leak.live_count;
+  row["survivor_share"] = leak.survivors;
+  row["oldest_seconds"] = leak.oldest_s ? Json(*leak.oldest_s) : Json(nullptr);
+  row["stacks"] = leak.stacks;
+  row["suggestion"] = suggestion_of(leak, stacks_, *source_.places);
+  row["stack"] = recording::stack_json(stacks_.places(leak.stack), *source_.places);
+  return row;
+}
+
+Json LeakReport::process_json(const ProcessLeaks& process) const {
+  return {{"pid", process.pid},
+          {"rank", text_or_null(process.rank)},
+          {"program", text_or_null(process.program)},
+          {"bundle", text_or_null(process.bundle)},
+          {"checkpoints", process.leaks.checkpoints},
+          {"detected", process.leaks.detected()},
+          {"leaks", process.leaks.leaks.size()},
+          {"growth_bytes", rounded(process.leaks.bytes())},
+          {"bytes_per_second", process.leaks.bytes_per_second()}};
+}
+
+Json LeakReport::json(std::size_t top) const {
+  Json leaks = Json::array();
+  for (std::size_t i = 0; i < std::min(top, leaks_.leaks.size()); ++i)
+    leaks.push_back(leak_json(leaks_.leaks[i]));
+  Json devices = Json::array();
+  for (const DeviceGrowth& device : leaks_.devices) devices.push_back(device_json(device));
+  Json processes = Json::array();
+  for (const ProcessLeaks& process : processes_) processes.push_back(process_json(process));
+  return {
+      {"schema_version", 1},
+      {"detected", leaks_.detected()},
+      {"severity", severity_of(leaks_, reach_)},
+      {"memory_increase_mb", leaks_.bytes() / kBytesPerMiB},
+      {"time_window_seconds", leaks_.seconds},
+      {"suggestions", suggestions_of(leaks_, stacks_, *source_.places)},
+      {"checkpoints", leaks_.checkpoints},
+      {"checkpoints_needed", kFewestMoments},
+      {"mode", name_of(source_.recording->mode_now())},
+      {"estimated", source_.recording->estimated()},
+      {"limit", reach_ ? Json{{"name", reach_->name},
+                              {"bytes", reach_->bytes},
+                              {"reached_in_seconds", reach_->seconds}}
+                       : Json(nullptr)},
+      {"leaks", std::move(leaks)},
+      {"devices", std::move(devices)},
+      {"processes", std::move(processes)},
+  };
+}
+
+void LeakReport::print_summary(const Terminal& terminal) const {
+  const std::string looked_at =
+      fmt::format("{} over {}", plural(leaks_.checkpoints, "checkpoint", "checkpoints"),
+                  print::duration_text(leaks_.seconds));
+  if (!leaks_.can_tell()) {
+    fmt::print("{}\n  {}\n", terminal.paint(Colour::bold, "too early to tell"),
+               wrap(fmt::format("{}: leaks are looked for from {} on. The recorder makes up to ten "
+                                "a second while the program allocates.",
+                                looked_at, kFewestMoments),
+                    kColumns, 2));
+    return;
+  }
+  if (!leaks_.detected()) {
+    fmt::print("{}\n  nothing grows steadily: {}\n", terminal.paint(Colour::bold, "no leak"),
+               looked_at);
+    return;
+  }
+  const std::string found =
+      fmt::format("{}: {} ({}/s)", plural(leaks_.leaks.size(), "leak", "leaks"),
+                  bytes_text(leaks_.bytes()), bytes_text(leaks_.bytes_per_second()));
+  fmt::print("{}\n  severity {}, {}\n", terminal.paint(Colour::red, found),
+             severity_of(leaks_, reach_), looked_at);
+  if (reach_ && reach_->seconds >= 1) {
+    fmt::print("  {} of {} is reached in about {} at this rate\n", reach_->name,
+               size_text(reach_->bytes), print::duration_text(reach_->seconds));
+  } else if (reach_) {
+    fmt::print("  {} of {} is reached\n", reach_->name, size_text(reach_->bytes));
+  }
+}
+
+void LeakReport::print_leak(std::size_t number, const Leak& leak,
+                            const recording::StackStyle& style) const {
+  const std::string figures =
+      fmt::format("{}{}", leak.estimated ? "about " : "", rate_text(leak.growth));
+  const std::string where = leak.device.empty() ? std::string{name_of(leak.space)} : leak.device;
+  fmt::print("\n  {:>2}  {}  {}, confidence {} ({:.2f})\n", number,
+             style.terminal.paint(Colour::yellow, figures), where, confidence_word(leak.confidence),
+             leak.confidence);
+  std::string facts =
+      fmt::format("holds {} in {}, {} of what it ever allocated; R² {:.2f}",
+                  size_text(leak.live_bytes), plural(leak.live_count, "block", "blocks"),
+                  percent_text(leak.survivors), leak.growth.r_squared);
+  if (leak.oldest_s)
+    facts += fmt::format("; the oldest is {} old", print::duration_text(*leak.oldest_s));
+  fmt::print("      {}\n", wrap(facts, kColumns, 6));
+  if (leak.stacks > 1) {
+    fmt::print("      of {} that grow together; the largest:\n",
+               plural(leak.stacks, "stack", "stacks"));
+  }
+  fmt::print("{}", recording::stack_text(stacks_.places(leak.stack), *source_.places, style));
+  const std::string advice = suggestion_of(leak, stacks_, *source_.places);
+  fmt::print("      {} {}\n", style.terminal.paint(Colour::green, "→"), wrap(advice, kColumns, 8));
+}
+
+void LeakReport::print_devices(const Terminal& terminal) const {
+  if (leaks_.devices.empty()) return;
+  fmt::print("\n{}\n", terminal.paint(Colour::bold, "devices whose memory grows"));
+  for (const DeviceGrowth& device : leaks_.devices)
+    fmt::print("  {:<8} {}, R² {:.2f}\n", device.device, rate_text(device.growth),
+               device.growth.r_squared);
+}
+
+void LeakReport::print_processes(const Terminal& terminal) const {
+  if (processes_.size() < 2) return;
+  fmt::print("\n{}\n", terminal.paint(Colour::bold, "processes, this one first"));
+  fmt::print("{}\n", terminal.paint(Colour::dim, fmt::format("  {:>7}  {:>5}  {:<16} {:>10} {:>12}"
+                                                             "  {}",
+                                                             "pid", "rank", "program", "grew",
+                                                             "a second", "leaks")));
+  for (const ProcessLeaks& process : processes_) {
+    const Leaks& leaks = process.leaks;
+    fmt::print("  {:>7}  {:>5}  {:<16} {:>10} {:>12}  {}\n", process.pid,
+               process.rank.empty() ? "-" : clip(process.rank, 5), clip(process.program, 16),
+               bytes_text(leaks.bytes()), bytes_text(leaks.bytes_per_second()),
+               leaks.can_tell() ? count_text(leaks.leaks.size()) : "too early to tell");
+  }
+}
+
+void LeakReport::print(std::size_t top, bool full, const Terminal& terminal) const {
+  print_summary(terminal);
+  const std::size_t shown = std::min(top, leaks_.leaks.size());
+  for (std::size_t i = 0; i < shown; ++i)
+    print_leak(i + 1, leaks_.leaks[i], {terminal, 6, full, source_.lines.get()});
+  if (shown < leaks_.leaks.size()) {
+    fmt::print("\n  and {}: --top N\n",
+               plural(leaks_.leaks.size() - shown, "smaller leak", "smaller leaks"));
+  }
+  print_devices(terminal);
+  print_processes(terminal);
+  print::print_notes(print::notes_of(source_), terminal);
+}
+
+}  // namespace oomrec::tools::findings

@@ -1,0 +1,36 @@
+// What was found, as people read it and as JSON (docs/commands/leaks.md).
+#pragma once
+
+#include "tools/bundles/store/source.h"
+#include "tools/findings/leaks/detect.h"
+#include "tools/findings/leaks/processes.h"
+#include "tools/findings/leaks/severity.h"
+#include "tools/recording/stack_text/stack_text.h"
+
+namespace oomrec::tools::findings {
+
+// All that is said of one recording. Refers to what it was made of.
+class LeakReport {
+ public:
+  explicit LeakReport(const bundles::Source& source);
+
+  const Leaks& leaks() const { return leaks_; }
+  Json json(std::size_t top) const;
+  void print(std::size_t top, bool full, const Terminal& terminal) const;
+
+ private:
+  Json leak_json(const Leak& leak) const;
+  Json process_json(const ProcessLeaks& process) const;
+  void print_summary(const Terminal& terminal) const;
+  void print_leak(std::size_t number, const Leak& leak, const recording::StackStyle& style) const;
+  void print_devices(const Terminal& terminal) const;
+  void print_processes(const Terminal& terminal) const;
+
+  const bundles::Source& source_;
+  recording::Stacks stacks_;
+  Leaks leaks_;
+  std::optional<Reach> reach_;
+  std::vector<ProcessLeaks> processes_;
+};
+
+}  // namespace oomrec::tools::findings

@@ -1,0 +1,118 @@
+#include "tools/findings/telemetry_analysis/input.h"
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+
+#include "common/session/layout.h"
+#include "tools/base/log.h"
+#include "tools/base/text.h"
+#include "tools/bundles/opening/open.h"
+#include "tools/bundles/ranks/merged.h"
+#include "tools/bundles/store/snapshot_source.h"
+#include "tools/findings/advice/advice.h"
+#include "tools/findings/leaks/detect.h"
+#include "tools/findings/leaks/severity.h"
+#include "tools/findings/leaks/suggest.h"
+#include "tools/formats/telemetry/load.h"
+#include "tools/formats/telemetry/recorded.h"
+#include "tools/recording/stack_text/stack_text.h"
+
+namespace oomrec::tools::findings {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::size_t kMostFunctions = 100;
+
+// A file, and neither a recording nor PyTorch's snapshot.
+bool is_telemetry(const std::string& named) {
+  std::error_code error;
+  if (!fs::is_regular_file(named, error) || bundles::is_snapshot(named)) return false;
+  std::uint64_t magic = 0;
+  std::ifstream{named, std::ios::binary}.read(reinterpret_cast<char*>(&magic), sizeof magic);
+  return magic != session::kMagic;
+}
+
+std::string_view severity_of_bytes(double bytes) {
+  return bytes > 1024 * formats::kMegabyte  ? "critical"
+         : bytes > 100 * formats::kMegabyte ? "high"
+         : bytes > 10 * formats::kMegabyte  ? "medium"
+                                            : "low";
+}
+
+AnalyzeInput of_telemetry(const std::string& file) {
+  formats::LoadedTelemetry loaded = formats::load_telemetry(file);
+  if (loaded.torn) remark(file + ": its last line was cut, and is left out");
+  AnalyzeInput input;
+  input.path = fs::absolute(file).lexically_normal().string();
+  input.kind = std::move(loaded.kind);
+  input.events = std::move(loaded.events);
+  input.calls = std::move(loaded.calls);
+  for (const NamedLeak& leak : function_leaks_of(input.calls))
+    input.leaks.push_back({leak.name,
+                           {true,
+                            word_of(leak.leak.severity),
+                            leak.leak.total_bytes / formats::kMegabyte,
+                            leak.window_seconds,
+                            {"Look for what " + leak.name + " keeps: lists, caches, closures."}}});
+  return input;
+}
+
+// Of a job each rank has its own, by the job's clock: the sum of all says little of any.
+std::vector<formats::TelemetryEvent> events_of(const bundles::Source& source) {
+  if (!source.is_job()) return formats::events_over_time(*source.recording);
+  std::vector<formats::TelemetryEvent> all;
+  bundles::for_each_rank(source, [&](const Json& row, const bundles::Source& rank) {
+    const Json& shift = member(row, "shift_seconds");
+    const auto shift_ns = std::llround((shift.is_number() ? shift.get<double>() : 0) * 1e9);
+    for (formats::TelemetryEvent& event : formats::events_over_time(*rank.recording)) {
+      event.timestamp_ns += shift_ns;
+      if (const auto number = number_of(row, "rank")) event.rank = *number;
+      all.push_back(std::move(event));
+    }
+  });
+  if (all.empty()) return formats::events_over_time(*source.recording);  // their bundles are gone
+  std::stable_sort(all.begin(), all.end(),
+                   [](const formats::TelemetryEvent& a, const formats::TelemetryEvent& b) {
+                     return a.timestamp_ns < b.timestamp_ns;
+                   });
+  return all;
+}
+
+AnalyzeInput of_recording(const std::string& named) {
+  const bundles::Source source = bundles::open_source(named, recording::CacheDirectory::of_user());
+  const recording::Recording& recording = *source.recording;
+  const recording::Places& places = *source.places;
+  recording::Stacks stacks{recording, *source.places};
+  AnalyzeInput input;
+  input.path = source.bundle.empty() ? recording.path().string() : source.bundle.string();
+  input.kind = "recording";
+  input.events = events_of(source);
+  input.curves = function_curves(recording, stacks, places);
+  input.calls = calls_of(input.curves, kMostFunctions);
+  const Leaks leaks = leaks_of(recording, stacks, places);
+  for (const Leak& leak : leaks.leaks)
+    input.leaks.push_back({recording::place_text(places[leak.subject], places),
+                           {true,
+                            severity_of_bytes(leak.growth.bytes),
+                            leak.growth.bytes / formats::kMegabyte,
+                            leak.growth.window_seconds,
+                            {suggestion_of(leak, stacks, places)}}});
+  const auto reach = first_reached(leaks, recording, recording::timeline_of(recording));
+  if (leaks.can_tell())
+    input.detected = formats::LeakDetection{leaks.detected(), severity_of(leaks, reach),
+                                            leaks.bytes() / formats::kMegabyte, leaks.seconds,
+                                            suggestions_of(leaks, stacks, places)};
+  for (const Hint& hint : advice_of(advice_facts(source, leaks))) input.advice.push_back(hint.text);
+  return input;
+}
+
+}  // namespace
+
+AnalyzeInput analyze_input(const std::string& named) {
+  return is_telemetry(named) ? of_telemetry(named) : of_recording(named);
+}
+
+}  // namespace oomrec::tools::findings

@@ -1,0 +1,62 @@
+// What the events of one process on one device say: leaks, shapes, fragmentation, hidden memory.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "tools/findings/time_series/hidden_memory.h"
+#include "tools/findings/time_series/leak.h"
+#include "tools/findings/time_series/patterns.h"
+#include "tools/formats/telemetry/event.h"
+#include "tools/formats/telemetry/records.h"
+
+namespace oomrec::tools::findings {
+
+// In order of time; at least one event.
+struct Stream {
+  std::string host;
+  std::int64_t pid = -1, device_id = -1;
+  std::optional<std::int64_t> rank;
+  std::vector<formats::TelemetryEvent> events;  // all of them
+  std::size_t oom_events = 0;                   // that say that memory was refused
+
+  std::string name() const;  // "rank 3 on cuda:0", "4711 on the host"
+};
+std::vector<Stream> streams_of(const std::vector<formats::TelemetryEvent>& events);
+
+struct StreamFindings {
+  Series allocated;  // seconds since the first of all events
+  std::vector<HeldSample> held;
+  double mean_bytes = 0, peak_bytes = 0;
+  std::optional<double> utilization;  // highest share of the total that was used
+
+  std::vector<LeakFinding> leak_signs;
+  std::optional<Spikes> spikes;
+  std::optional<Steps> steps;
+  std::optional<Period> period;
+  std::optional<Trend> trend;
+  Fragmented fragmentation;
+  std::optional<HiddenGap> gap;
+
+  bool leaks() const { return !leak_signs.empty(); }
+  // From the mean of the first five samples to that of the last five; of fewer than ten from the
+  // first one to the last: a program that ends gives back in the last one.
+  double growth_bytes() const;
+  double seconds() const;
+};
+
+// `begin_ns`: where second 0 is.
+StreamFindings findings_of(const Stream& stream, std::int64_t begin_ns);
+
+// The rank that grew first and by how much it matters (series/patterns.h), and when; nothing where
+// there are fewer than two ranks, or none did.
+struct FirstRank {
+  std::int64_t rank = 0;
+  double at_seconds = 0;
+};
+std::optional<FirstRank> first_rank_of(const std::vector<Stream>& streams,
+                                       const std::vector<StreamFindings>& findings);
+
+}  // namespace oomrec::tools::findings

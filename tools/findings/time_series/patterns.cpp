@@ -1,0 +1,123 @@
+#include "tools/findings/time_series/patterns.h"
+
+#include <algorithm>
+#include <cmath>
+#include <span>
+
+namespace oomrec::tools::findings {
+namespace {
+
+constexpr double kLeastCorrelation = 0.7;
+constexpr std::size_t kFewestChunks = 4;
+constexpr std::size_t kShortestPeriod = 4;    // samples
+constexpr std::size_t kMostForPeriod = 2000;  // samples that are looked at: the cost is its square
+constexpr double kLeastShareOfRange = 0.5;    // a chunk's range ÷ that of the series
+constexpr double kAsGood = 0.02;              // a shorter period is taken before a longer one
+
+// Evenly thinned, and less the line through it.
+Series flattened(const Series& series) {
+  const std::size_t every = (series.size() + kMostForPeriod - 1) / kMostForPeriod;
+  const Fit fit = fit_of(series);
+  Series flat;
+  for (std::size_t i = 0; i < series.size(); i += every)
+    flat.add(series.seconds[i], series.values[i] - fit.intercept - fit.slope * series.seconds[i]);
+  return flat;
+}
+
+double range_of(std::span<const double> values) {
+  const auto [low, high] = std::minmax_element(values.begin(), values.end());
+  return *high - *low;
+}
+
+// Mean correlation of neighbouring chunks of `length`; 0 where they are too small a part of it.
+double chunk_correlation(std::span<const double> values, std::size_t length) {
+  const std::size_t chunks = values.size() / length;
+  double ranges = 0;
+  double sum = 0;
+  for (std::size_t i = 0; i < chunks; ++i) {
+    const auto chunk = values.subspan(i * length, length);
+    ranges += range_of(chunk);
+    if (i != 0) sum += correlation_of(values.subspan((i - 1) * length, length), chunk);
+  }
+  const auto count = static_cast<double>(chunks);
+  return ranges / count >= kLeastShareOfRange * range_of(values) ? sum / (count - 1) : 0;
+}
+
+}  // namespace
+
+std::optional<Spikes> spikes_of(const Series& series) {
+  constexpr double kLeastRise = 0.01;
+  if (series.size() < kFewestOfPattern) return std::nullopt;
+  const double third = quantile_of(series.values, 0.75);
+  const double range = third - quantile_of(series.values, 0.25);
+  Spikes spikes;
+  spikes.above_bytes = std::max(third + 1.5 * range, third * (1 + kLeastRise));
+  for (std::size_t i = 0; i < series.size(); ++i) {
+    if (series.values[i] <= spikes.above_bytes) continue;
+    ++spikes.count;
+    if (series.values[i] <= spikes.highest_bytes) continue;
+    spikes.highest_bytes = series.values[i];
+    spikes.highest_at_seconds = series.seconds[i];
+  }
+  return spikes.count != 0 ? std::optional{spikes} : std::nullopt;
+}
+
+std::optional<Steps> steps_of(const Series& series) {
+  constexpr double kLeastChange = 0.2;  // of the value before
+  constexpr double kLeastShare = 0.1;   // of the samples
+  if (series.size() < kFewestOfPattern) return std::nullopt;
+  Steps steps;
+  for (std::size_t i = 1; i < series.size(); ++i) {
+    const double before = series.values[i - 1];
+    const double change = series.values[i] - before;
+    if (std::fabs(change) <= kLeastChange * before) continue;
+    ++steps.count;
+    if (std::fabs(change) > std::fabs(steps.largest_bytes)) steps.largest_bytes = change;
+  }
+  const double share = static_cast<double>(steps.count) / static_cast<double>(series.size());
+  return share > kLeastShare ? std::optional{steps} : std::nullopt;
+}
+
+std::optional<Period> period_of(const Series& series) {
+  if (series.size() < kFewestChunks * kShortestPeriod) return std::nullopt;
+  const Series flat = flattened(series);
+  const std::span<const double> values{flat.values};
+  std::vector<double> correlations;  // by length, from the shortest on
+  for (std::size_t length = kShortestPeriod; length <= values.size() / kFewestChunks; ++length)
+    correlations.push_back(chunk_correlation(values, length));
+  const double best = *std::max_element(correlations.begin(), correlations.end());
+  if (best <= kLeastCorrelation) return std::nullopt;
+  const auto first = std::find_if(correlations.begin(), correlations.end(),
+                                  [&](double found) { return found >= best - kAsGood; });
+  const auto length =
+      static_cast<double>(kShortestPeriod + static_cast<std::size_t>(first - correlations.begin()));
+  const double interval =
+      (flat.seconds.back() - flat.seconds.front()) / static_cast<double>(flat.size() - 1);
+  return Period{length * interval, *first};
+}
+
+std::optional<Trend> trend_of(const Series& series) {
+  if (series.size() < kFewestOfPattern) return std::nullopt;
+  const Fit fit = fit_of(series);
+  if (fit.slope <= 0 || std::fabs(fit.r) <= 0.5 || fit.p >= 0.05) return std::nullopt;
+  return Trend{fit.slope, fit.r, fit.p};
+}
+
+std::optional<double> growth_began_at(const Series& series) {
+  constexpr double kLeastBytes = 64.0 * 1024 * 1024;
+  constexpr double kLeastShare = 0.1;  // of the peak
+  if (series.size() < 2) return std::nullopt;
+  const double peak = *std::max_element(series.values.begin(), series.values.end());
+  const double least = std::max(kLeastBytes, kLeastShare * peak);
+  std::size_t begin = 0;
+  for (std::size_t i = 1; i < series.size(); ++i) {
+    if (series.values[i] <= series.values[i - 1]) {
+      begin = i;
+    } else if (series.values[i] - series.values[begin] >= least) {
+      return series.seconds[begin];
+    }
+  }
+  return std::nullopt;
+}
+
+}  // namespace oomrec::tools::findings

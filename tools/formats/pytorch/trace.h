@@ -1,0 +1,25 @@
+// What happened, as a PyTorch snapshot's device_traces tell it.
+#pragma once
+
+#include <vector>
+
+#include "common/session/vocabulary.h"
+#include "tools/formats/pytorch/pickle_reader.h"
+
+namespace oomrec::tools::formats {
+
+struct TraceEvent {
+  std::uint64_t time_us = 0;  // since 1970
+  EventKind kind = EventKind::none;
+  Space space = Space::torch;  // cuda: of a segment
+  std::uint32_t device = 0;
+  std::uint64_t address = 0, bytes = 0;
+  std::uint64_t device_free = 0;          // of a refusal
+  const Pickle::Value* frames = nullptr;  // of the pickle
+};
+
+// Of all devices, in order of time; what changes no memory is left out. No more than kMostTrace.
+inline constexpr std::size_t kMostTrace = std::size_t{1} << 23;
+std::vector<TraceEvent> trace_of(const Pickle&, const Pickle::Value& snapshot);
+
+}  // namespace oomrec::tools::formats

@@ -1,0 +1,109 @@
+#include "tools/formats/telemetry/rank.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cstdlib>
+#include <fstream>
+#include <iterator>
+#include <map>
+#include <vector>
+
+#include "common/options/rank_variables.h"
+#include "tools/base/error.h"
+#include "tools/base/text.h"
+
+namespace oomrec::tools::formats {
+namespace {
+
+std::optional<std::int64_t> number(const std::optional<std::string>& text) {
+  std::int64_t value = 0;
+  if (!text || text->empty()) return std::nullopt;
+  const auto [end, error] = std::from_chars(text->data(), text->data() + text->size(), value);
+  const bool whole = error == std::errc{} && end == text->data() + text->size();
+  return whole && value >= 0 ? std::optional{value} : std::nullopt;
+}
+
+// What contradicts itself, in words; empty: nothing does.
+std::string contradiction(const RankTags& identity) {
+  if (identity.world_size && *identity.world_size < 1) return "world size 0";
+  // Whoever reads a rank without a world size takes the world for one process.
+  const std::int64_t world = identity.world_size.value_or(1);
+  if (identity.rank && *identity.rank >= world)
+    return fmt::format("rank {} of {}", *identity.rank, world);
+  if (identity.local_rank && *identity.local_rank >= world)
+    return fmt::format("local rank {} of {}", *identity.local_rank, world);
+  return {};
+}
+
+}  // namespace
+
+RankTags rank_of(const Variables& variables) {
+  RankTags found;
+  for (const RankVariables& group : kRankVariables) {
+    const auto rank = number(variables(group.rank));
+    const auto local_rank = number(variables(group.local_rank));
+    const auto world_size = number(variables(group.world_size));
+    const RankTags tried{{}, rank, local_rank, world_size};
+    if (!rank || !local_rank || !world_size || !contradiction(tried).empty()) continue;
+    found = tried;
+    break;
+  }
+  for (const std::string_view name : kJobVariables) {
+    found.job_id = variables(name);
+    if (found.job_id && !found.job_id->empty()) return found;
+  }
+  found.job_id.reset();
+  return found;
+}
+
+std::string senseless_rank(const Variables& variables) {
+  if (rank_of(variables).rank) return {};
+  const auto said = [&](std::string_view name) { return variables(name).value_or(""); };
+  for (const RankVariables& group : kRankVariables) {
+    if (said(group.rank).empty() || said(group.world_size).empty()) continue;
+    const std::string local_rank = said(group.local_rank);
+    return fmt::format("{}={}, {}, {}={}", group.rank, said(group.rank),
+                       local_rank.empty() ? fmt::format("no {}", group.local_rank)
+                                          : fmt::format("{}={}", group.local_rank, local_rank),
+                       group.world_size, said(group.world_size));
+  }
+  return {};
+}
+
+RankTags with_given(const RankTags& found, const RankTags& given) {
+  RankTags both = found;
+  if (given.job_id) both.job_id = given.job_id;
+  if (given.rank) both.rank = given.rank;
+  if (given.local_rank) both.local_rank = given.local_rank;
+  if (given.world_size) both.world_size = given.world_size;
+  if (const std::string wrong = contradiction(both); !wrong.empty()) {
+    throw Error{Exit::bad_input, fmt::format("there is no {}", wrong),
+                "Ranks count from 0 and are less than --world-size."};
+  }
+  return both;
+}
+
+Variables own_variables() {
+  return [](std::string_view name) -> std::optional<std::string> {
+    const char* const value = std::getenv(std::string{name}.c_str());
+    return value != nullptr ? std::optional<std::string>{value} : std::nullopt;
+  };
+}
+
+Variables variables_of_process(int pid) {
+  std::ifstream file{fmt::format("/proc/{}/environ", pid), std::ios::binary};
+  const std::string text{std::istreambuf_iterator<char>{file}, {}};
+  std::map<std::string, std::string, std::less<>> values;
+  for (const std::string_view line : split(text, '\0')) {
+    const std::size_t at = line.find('=');
+    if (at != line.npos) values.emplace(line.substr(0, at), line.substr(at + 1));
+  }
+  return [values = std::move(values)](std::string_view name) -> std::optional<std::string> {
+    const auto at = values.find(name);
+    return at != values.end() ? std::optional{at->second} : std::nullopt;
+  };
+}
+
+}  // namespace oomrec::tools::formats

@@ -1,0 +1,81 @@
+#include "tools/processes/launch/cgroup_limit_guard.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <csignal>
+#include <memory>
+
+#include "tools/base/error.h"
+#include "tools/base/large_stack.h"
+#include "tools/base/log.h"
+#include "tools/base/text.h"
+#include "tools/bundles/recover/orphans.h"
+#include "tools/bundles/store/writing.h"
+#include "tools/deaths/present.h"
+#include "tools/recording/reading/recording.h"
+
+namespace oomrec::tools::processes {
+namespace {
+
+struct Held {
+  std::unique_ptr<recording::Recording> recording;
+  std::uint64_t bytes;
+};
+
+}  // namespace
+
+BrinkWatch::BrinkWatch(const ProgramCgroup& cgroup,
+                       std::vector<std::filesystem::path> dump_directories, bool quiet)
+    : cgroup_(cgroup), dump_directories_(std::move(dump_directories)), quiet_(quiet) {
+  // Signals are for the thread that passes them on.
+  sigset_t all, before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  thread_ = std::thread{[this] {
+    if (!cgroup_.wait_for_brink()) return;
+    try {
+      on_large_stack([this] { write_bundles(); });
+    } catch (const std::exception& error) {
+      remark(error.what());
+    }
+    cgroup_.release();
+  }};
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+}
+
+BrinkWatch::~BrinkWatch() {
+  cgroup_.stop_waiting();
+  thread_.join();
+}
+
+// Of the recorded process in the cgroup that holds most: the others are in its company.
+void BrinkWatch::write_bundles() const {
+  const std::vector<pid_t> processes = cgroup_.processes();
+  Held largest{};
+  for (const bundles::Session& session : bundles::sessions_of(dump_directories_)) {
+    const bool inside =
+        std::find(processes.begin(), processes.end(), session.pid) != processes.end();
+    if (!session.alive || !inside) continue;
+    auto recording = std::make_unique<recording::Recording>(session.path);
+    const std::uint64_t bytes = recording->held_bytes();
+    if (largest.recording == nullptr || bytes > largest.bytes)
+      largest = {std::move(recording), bytes};
+  }
+  if (largest.recording == nullptr) return;
+
+  const std::string directory = largest.recording->text(largest.recording->header().dump_directory);
+  bundle::Cause cause;
+  cause.trigger = Trigger::near_limit;
+  const auto health = deaths::present_health(largest.recording->view(), true);
+  cause.health = health.get();
+  const bundles::Written written = bundles::write_bundle(*largest.recording, cause, directory);
+  if (written.bundle.empty()) {
+    remark(written.problem);
+  } else if (!quiet_) {
+    remark(fmt::format("the program stands at its cgroup's limit of {}: bundle {}",
+                       size_text(cgroup_.bytes()), printable(written.bundle.string())));
+  }
+}
+
+}  // namespace oomrec::tools::processes

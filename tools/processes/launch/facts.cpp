@@ -1,0 +1,115 @@
+#include "tools/processes/launch/facts.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <csignal>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+
+#include "tools/base/error.h"
+#include "tools/base/json.h"
+#include "tools/base/text.h"
+#include "tools/deaths/cgroup_limit.h"
+
+namespace oomrec::tools::processes {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr unsigned kMostSeconds = 20;  // until the recorder has reported, or will not
+
+class TemporaryFile {
+ public:
+  TemporaryFile() {
+    std::string name = (fs::temp_directory_path() / "oomrec-info-XXXXXX").string();
+    const int descriptor = mkostemp(name.data(), O_CLOEXEC);
+    if (descriptor < 0) {
+      throw Error{Exit::bad_input, "no temporary file could be made",
+                  "Set TMPDIR to a directory that can be written."};
+    }
+    close(descriptor);
+    path_ = name;
+  }
+  ~TemporaryFile() { unlink(path_.c_str()); }
+  TemporaryFile(const TemporaryFile&) = delete;
+  TemporaryFile& operator=(const TemporaryFile&) = delete;
+  const std::string& path() const { return path_; }
+
+ private:
+  std::string path_;
+};
+
+// Runs with nothing to read and nowhere to print; ended by force when it takes too long.
+void run_quietly(const std::string& path, const std::vector<std::string>& words,
+                 const Settings& settings) {
+  std::vector<char*> arguments;
+  arguments.reserve(words.size() + 1);
+  for (const std::string& word : words) arguments.push_back(const_cast<char*>(word.c_str()));
+  arguments.push_back(nullptr);
+  const pid_t child = fork();
+  if (child == 0) {
+    const int nothing = open("/dev/null", O_RDWR | O_CLOEXEC);
+    for (const int descriptor : {0, 1, 2}) dup2(nothing, descriptor);
+    for (const auto& [name, value] : settings) setenv(name.c_str(), value.c_str(), 1);
+    // It ends itself in a moment; if the recorder is not in it, it is not to go on for long.
+    alarm(kMostSeconds);
+    execv(path.c_str(), arguments.data());
+    _exit(127);
+  }
+  int status = 0;
+  if (child > 0) waitpid(child, &status, 0);
+}
+
+}  // namespace
+
+std::vector<Fact> facts_of(const std::string& path, const std::vector<std::string>& words,
+                           const Settings& settings) {
+  const TemporaryFile report;
+  Settings with_report = settings;
+  with_report.emplace_back("OOMREC_INFO", report.path());
+  run_quietly(path, words, with_report);
+
+  std::vector<Fact> facts;
+  std::ifstream lines{report.path()};
+  for (std::string line; std::getline(lines, line);) {
+    const Json row = Json::parse(line, nullptr, false);
+    const auto name = text_of(row, "fact");
+    if (!name) continue;
+    const Json& active = member(row, "active");
+    facts.push_back({*name, active.is_boolean() ? std::optional{active.get<bool>()} : std::nullopt,
+                     text_of(row, "detail").value_or("")});
+  }
+  return facts;
+}
+
+std::string python_support(const std::vector<Fact>& facts) {
+  const auto python = std::find_if(facts.begin(), facts.end(),
+                                   [](const Fact& fact) { return fact.name == "python"; });
+  if (python == facts.end() || !python->active) return {};
+  return fmt::format("Python {}{}", python->detail,
+                     *python->active ? ": its stacks are read" : "; its stacks are not read");
+}
+
+std::vector<SystemLimit> limits_in_force() {
+  std::vector<SystemLimit> limits;
+  const auto add_rlimit = [&](const char* name, auto resource) {
+    struct rlimit limit {};
+    if (getrlimit(resource, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY) {
+      limits.push_back({name, limit.rlim_cur});
+    }
+  };
+  add_rlimit("rlimit_as", RLIMIT_AS);
+  add_rlimit("rlimit_data", RLIMIT_DATA);
+  if (const std::uint64_t bytes = deaths::cgroup_limit_of(0); bytes != 0)
+    limits.push_back({"cgroup", bytes});
+  return limits;
+}
+
+}  // namespace oomrec::tools::processes

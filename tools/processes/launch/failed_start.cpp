@@ -1,0 +1,107 @@
+#include "tools/processes/launch/failed_start.h"
+
+#include <fmt/format.h>
+#include <sys/resource.h>
+
+#include <algorithm>
+#include <array>
+#include <string_view>
+
+#include "common/text/own_code.h"
+#include "common/text/text.h"
+#include "tools/base/text.h"
+#include "tools/processes/launch/facts.h"
+
+namespace oomrec::tools::processes {
+namespace {
+
+using text::base_name;
+
+bool is_native(const recording::Place& place) {
+  return place.kind == recording::Place::Kind::native;
+}
+
+// The loader runs the constructors of libraries; the C library those of the program itself, in
+// call_init, before it calls main.
+bool is_before_main(const std::vector<recording::PlaceId>& stack, const recording::Places& places) {
+  const auto outermost = std::find_if(stack.rbegin(), stack.rend(),
+                                      [&](recording::PlaceId id) { return is_native(places[id]); });
+  if (outermost == stack.rend()) return false;
+  if (text::base_name(places.module_path(places[*outermost])).starts_with("ld-linux")) return true;
+  const auto in_libc = [&](recording::PlaceId id) {
+    return text::base_name(places.module_path(places[id])).starts_with("libc.");
+  };
+  for (std::size_t i = 0; i < stack.size(); ++i) {
+    const std::string& function = places[stack[i]].function;
+    if (!in_libc(stack[i])) continue;
+    if (function == "call_init") return true;
+    // A stripped C library has no name for it. Between this function and main there is one more.
+    if (i != 0 && function.starts_with("__libc_start_main") && !in_libc(stack[i - 1])) return true;
+  }
+  return false;
+}
+
+// What every Python imports before the first line of its program, where that is not compiled into
+// the interpreter.
+bool is_of_the_start(std::string_view python_file) {
+  constexpr std::array<std::string_view, 11> kFiles = {
+      "/codecs.py",        "/io.py",          "/abc.py",
+      "/site.py",          "/os.py",          "/stat.py",
+      "/posixpath.py",     "/genericpath.py", "/_collections_abc.py",
+      "/_sitebuiltins.py", "/types.py"};
+  if (python_file.starts_with("<frozen")) return true;
+  return !text::is_programs_own(python_file) &&
+         (python_file.find("/encodings/") != std::string_view::npos ||
+          std::any_of(kFiles.begin(), kFiles.end(),
+                      [&](std::string_view file) { return python_file.ends_with(file); }));
+}
+
+bool is_before_python(const recording::Recording& recording) {
+  const session::View& view = recording.view();
+  if (!text::base_name(recording.text(view.header().executable)).starts_with("python"))
+    return false;
+  session::Code code{};
+  for (std::uint64_t i = 1; i < view.count(session::TableId::codes); ++i) {
+    if (view.read(session::TableId::codes, i, code) && !is_of_the_start(view.string(code.file)))
+      return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+std::string never_began(const bundles::Source& bundle, const Options& options) {
+  const session::View& view = bundle.recording->view();
+  session::Failure failure{};
+  if (!view.read(session::TableId::failures, bundle.failure(), failure)) return {};
+  const std::vector<recording::PlaceId> stack = bundle.places->of_stack(failure.node);
+  const bool before_main = is_before_main(stack, *bundle.places);
+  if (!before_main && !is_before_python(*bundle.recording)) return {};
+
+  const std::string program{text::base_name(bundle.recording->text(view.header().executable))};
+  const char* beginning = before_main ? "its main" : "its first line";
+  const verdict::Verdict verdict = bundle.verdict();
+  if (verdict.limit == LimitKind::soft) {
+    return fmt::format("{} never reached {}: a limit of {} is too low for it; raise --limit",
+                       printable(program), beginning, size_text(verdict.limit_bytes));
+  }
+  if (verdict.limit != LimitKind::rlimit_as) return {};
+  return fmt::format("{} never reached {}: {} of address space is too low for it; raise {}",
+                     printable(program), beginning,
+                     size_text(options.limit_as != 0 ? options.limit_as : verdict.limit_bytes),
+                     options.limit_as != 0 ? "--limit-as" : "the limit (ulimit -v)");
+}
+
+std::string never_loaded(const std::string& path, const std::vector<std::string>& words,
+                         const Settings& settings) {
+  struct rlimit limit {};
+  if (getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return {};
+  if (!facts_of(path, words, settings).empty()) return {};
+  return fmt::format(
+      "{} never reached its main: its libraries do not fit into {} of address space; raise the "
+      "limit "
+      "(ulimit -v)",
+      printable(text::base_name(path)), size_text(limit.rlim_cur));
+}
+
+}  // namespace oomrec::tools::processes

@@ -1,0 +1,227 @@
+#include "tools/processes/launch/options.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <deque>
+
+#include "tools/base/arguments.h"
+#include "tools/base/error.h"
+#include "tools/base/log.h"
+#include "tools/base/text.h"
+#include "tools/processes/launch/python.h"
+
+namespace oomrec::tools::processes {
+namespace {
+
+constexpr const char* kExamples =
+    "  oomrec run train.py                            record; a bundle when memory runs out\n"
+    "  oomrec run --limit 8G train.py --epochs 5      refuse what goes beyond 8 GiB\n"
+    "  oomrec run --limit-gpu 20G -m package.train    the same of a GPU's memory; 4G@1: of cuda:1\n"
+    "  oomrec run --mode exact -- ./server            every event, not a sample\n"
+    "  oomrec run --dump-dir /var/oom/%h -- ./server  where bundles go\n"
+    "  oomrec run --live -- python3.12 train.py       who holds the memory, while it runs\n"
+    "\n"
+    "Sizes are a number with K, M, G or T: powers of 1024. Each option has a variable: --limit-as "
+    "is\n"
+    "OOMREC_LIMIT_AS. Exit code: the program's own, 128+N when signal N ended it; 125 oomrec "
+    "failed,\n"
+    "126 the program may not be run, 127 there is no such program.\n";
+
+// "8G" for "8GB" and "8GiB", which others take; empty where that is not what is wrong.
+std::string_view size_meant(std::string_view value) {
+  if (!value.ends_with('B') && !value.ends_with('b')) return {};
+  value.remove_suffix(1);
+  if (value.ends_with('i')) value.remove_suffix(1);
+  std::uint64_t bytes = 0;
+  return parse_size(value, bytes) ? value : std::string_view{};
+}
+
+// A value that is not understood, by the name that it was given to.
+struct Misunderstood {
+  const OptionRow* row;
+  std::string name;
+  std::string value;
+
+  std::string advice() const {
+    const bool is_size = row->type == OptionType::size || row->type == OptionType::budget;
+    const std::string_view meant = is_size ? size_meant(value) : std::string_view{};
+    return meant.empty() ? fmt::format("Give {}.", accepted_by(row->variable))
+                         : fmt::format("Use {}: suffixes are K M G T, powers of 1024.", meant);
+  }
+};
+
+[[noreturn]] void not_understood(const std::vector<Misunderstood>& all) {
+  std::string what;
+  std::string advice;
+  for (const Misunderstood& one : all) {
+    what += fmt::format("{}{} {}", what.empty() ? "" : " and ", one.name, printable(one.value));
+    if (all.size() > 1) advice += fmt::format("{}{}: ", advice.empty() ? "" : " ", one.name);
+    advice += one.advice();
+  }
+  throw Error{Exit::run_failed,
+              fmt::format("{} {} not understood", what, all.size() == 1 ? "is" : "are"), advice};
+}
+
+// Variables that are no options, and have a meaning all the same. Without OOMREC_.
+constexpr std::string_view kOtherVariables[] = {
+    "LIBRARY",    "INFO",      "PROC_ROOT", "SYS_ROOT", "CGROUP_ROOT",
+    "KERNEL_LOG", "SIMULATED", "COMMAND",   "PYTHON",   "PYTEST"};
+
+}  // namespace
+
+std::string OptionRow::flag() const {
+  std::string text = "--";
+  text += name;
+  std::replace(text.begin(), text.end(), '_', '-');
+  return text;
+}
+
+std::string_view OptionRow::value() const {
+  switch (type) {
+    case OptionType::size:
+    case OptionType::budget:
+      return "SIZE";
+    case OptionType::count:
+      return "N";
+    case OptionType::percent:
+      return "PERCENT";
+    case OptionType::path:
+      return "DIR";
+    case OptionType::mode:
+      return "MODE";
+    case OptionType::command:
+      return "COMMAND";
+    case OptionType::action:
+      return "ACTION";
+    case OptionType::rules:
+      return "RULES";
+    case OptionType::device_sizes:
+      return "SIZE[@DEVICE]";
+    case OptionType::flag:
+      return standard == "1" ? "0|1" : "";
+  }
+  return "";
+}
+
+std::string OptionRow::help_text() const {
+  const bool is_switch = value().empty();
+  return is_switch || standard.empty() ? std::string{help} : fmt::format("{} [{}]", help, standard);
+}
+
+std::vector<std::string> OptionRow::words() const {
+  switch (type) {
+    case OptionType::mode:
+      return {"sampled", "exact", "off"};
+    case OptionType::action:
+      return {"continue", "exit=", "abort"};
+    case OptionType::flag:
+      return {"0", "1"};
+    default:
+      return {};
+  }
+}
+
+const std::vector<OptionRow>& option_rows() {
+  static const std::vector<OptionRow> rows = {
+#define X(name, variable, type, standard, help) \
+  OptionRow{#name, #variable, OptionType::type, standard, help},
+      OOMREC_OPTIONS(X)
+#undef X
+  };
+  return rows;
+}
+
+bool RunOptions::parse(const std::vector<std::string>& words) {
+  Arguments arguments{
+      "run", "[OPTIONS] [--] PROGRAM | FILE.py | -m MODULE | -c CODE [ARGUMENTS]",
+      "Starts PROGRAM with the recorder. When memory runs out, or the program is "
+      "killed, a bundle tells who held it; `oomrec show` reads it. A FILE.py, -m and "
+      "-c are run by the python3 beside oomrec, else by that in the PATH.",
+      kExamples};
+  std::deque<std::string> values(option_rows().size());
+  std::deque<bool> switches(option_rows().size());
+  for (std::size_t i = 0; i < option_rows().size(); ++i) {
+    const OptionRow& row = option_rows()[i];
+    if (row.value().empty())
+      arguments.flag(row.flag(), switches[i], row.help_text());
+    else
+      arguments.option(row.flag(), std::string{row.value()}, values[i], row.help_text(),
+                       row.words());
+  }
+  std::string cgroup;
+  arguments.option("--cgroup", "SIZE", cgroup,
+                   "run in a memory cgroup of this size: at its limit the program stands still, a "
+                   "bundle is written from outside, and then the kernel decides");
+  arguments.flag("--live", live_,
+                 "show what it holds while it runs, as `oomrec top` does, above what it prints");
+  arguments.rest("PROGRAM", program_, "the program and its arguments",
+                 {std::begin(kPythonOptions), std::end(kPythonOptions)});
+  if (!arguments.parse(words, Exit::run_failed)) return false;
+
+  for (std::size_t i = 0; i < option_rows().size(); ++i) {
+    const OptionRow& row = option_rows()[i];
+    if (!arguments.given(row.flag())) continue;
+    // The library takes an empty variable for one that is not set.
+    if (!row.value().empty() && values[i].empty()) not_understood({{&row, row.flag(), "''"}});
+    settings_.emplace_back(row.variable, row.value().empty() ? "1" : values[i]);
+  }
+  if (arguments.given("--cgroup") && (!parse_size(cgroup, cgroup_bytes_) || cgroup_bytes_ == 0)) {
+    throw Error{Exit::run_failed, fmt::format("--cgroup {} is not understood", printable(cgroup)),
+                fmt::format("Give {}.", accepted_by("OOMREC_LIMIT"))};
+  }
+  read();
+  if (program_.empty()) {
+    throw Error{Exit::run_failed, "there is no program to run",
+                "Name it after the options: oomrec run --limit 8G train.py"};
+  }
+  program_ = with_interpreter(std::move(program_));
+  return true;
+}
+
+void RunOptions::read() {
+  for (const auto& [variable, value] : settings_)
+    environment_.push_back(fmt::format("{}={}", variable, value));
+  const auto is_set_by_flag = [this](std::string_view entry) {
+    return std::any_of(settings_.begin(), settings_.end(), [&](const auto& setting) {
+      return entry.substr(0, entry.find('=')) == setting.first;
+    });
+  };
+  for (char** entry = environ; *entry != nullptr; ++entry) {
+    if (!is_set_by_flag(*entry)) environment_.emplace_back(*entry);
+  }
+  std::vector<const char*> entries;
+  for (const std::string& entry : environment_) entries.push_back(entry.c_str());
+  entries.push_back(nullptr);
+
+  OptionProblems problems;
+  in_force_ = read_options(entries.data(), problems);
+  if (problems.empty()) return;
+  std::vector<Misunderstood> all;
+  for (const OptionProblem& problem : problems) {
+    const auto row = std::find_if(
+        option_rows().begin(), option_rows().end(),
+        [&](const OptionRow& candidate) { return candidate.variable == problem.variable; });
+    const bool by_flag = is_set_by_flag(row->variable);
+    all.push_back({&*row, by_flag ? row->flag() : problem.variable, problem.value});
+  }
+  not_understood(all);
+}
+
+void tell_unknown_variables() {
+  constexpr std::string_view kPrefix = "OOMREC_";
+  std::vector<std::string_view> known{std::begin(kOtherVariables), std::end(kOtherVariables)};
+  for (const OptionRow& row : option_rows()) known.push_back(row.variable.substr(kPrefix.size()));
+  for (char** entry = environ; *entry != nullptr; ++entry) {
+    std::string_view name = *entry;
+    if (!name.starts_with(kPrefix)) continue;
+    name = name.substr(kPrefix.size(), name.find('=') - kPrefix.size());
+    if (std::find(known.begin(), known.end(), name) != known.end()) continue;
+    const std::string_view meant = nearest(name, known);
+    remark(fmt::format("the variable {}{} has no meaning{}", kPrefix, printable(name),
+                       meant.empty() ? "" : fmt::format("; did you mean {}{}?", kPrefix, meant)));
+  }
+}
+
+}  // namespace oomrec::tools::processes

@@ -1,0 +1,205 @@
+#include "tools/processes/launch/process.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <csignal>
+#include <cstdlib>
+#include <cstring>
+
+#include "tools/base/error.h"
+#include "tools/base/text.h"
+#include "tools/processes/launch/python.h"
+
+namespace oomrec::tools::processes {
+namespace {
+
+enum class Found { nowhere, not_executable, executable };
+
+Found look_at(const std::string& path) {
+  struct stat status {};
+  if (stat(path.c_str(), &status) != 0) return Found::nowhere;
+  const bool may_run = S_ISREG(status.st_mode) && access(path.c_str(), X_OK) == 0;
+  return may_run ? Found::executable : Found::not_executable;
+}
+
+[[noreturn]] void not_executable(const std::string& path) {
+  throw Error{Exit::run_not_executable,
+              fmt::format("{} is no program that may be run", printable(path)),
+              fmt::format("Is it a directory, or does it lack `chmod +x`?")};
+}
+
+// Signals that we wait for. Left alone are those that stop us as they stop the program (job
+// control), and those that a fault of our own raises.
+sigset_t waited_signals() {
+  sigset_t set;
+  sigfillset(&set);
+  for (const int left_alone :
+       {SIGTSTP, SIGTTIN, SIGTTOU, SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT, SIGTRAP, SIGSYS}) {
+    sigdelset(&set, left_alone);
+  }
+  return set;
+}
+
+// Blocks the signals we wait for, and lets children be waited for whatever we inherited. The
+// program gets back what was there before.
+class Signals {
+ public:
+  Signals() : waited_(waited_signals()) {
+    struct sigaction by_default {};
+    by_default.sa_handler = SIG_DFL;
+    sigaction(SIGCHLD, &by_default, &child_before_);
+    sigprocmask(SIG_BLOCK, &waited_, &mask_before_);
+  }
+  ~Signals() { restore(); }
+  Signals(const Signals&) = delete;
+  Signals& operator=(const Signals&) = delete;
+
+  void restore() const {
+    sigaction(SIGCHLD, &child_before_, nullptr);
+    sigprocmask(SIG_SETMASK, &mask_before_, nullptr);
+  }
+
+  // Waits for the next signal, with a watch until it is time for a look. Passes it on to `program`
+  // when a process sent it: what the kernel sends (Ctrl-C, a closed terminal) goes to the whole
+  // group, and what the program sends to its own group it has itself.
+  void pass_on_next(pid_t program, deaths::Watch* watch) const {
+    constexpr timespec kBetweenLooks{0, 500'000'000};
+    siginfo_t info{};
+    const int signal = sigtimedwait(&waited_, &info, watch != nullptr ? &kBetweenLooks : nullptr);
+    if (signal < 0 && errno == EAGAIN) watch->look();
+    const bool by_process = info.si_code <= 0 && info.si_pid != program;
+    if (signal <= 0 || signal == SIGCHLD || !by_process) return;
+    if (watch != nullptr) watch->passed_on(signal, info.si_pid);
+    kill(program, signal);
+  }
+
+ private:
+  sigset_t waited_;
+  sigset_t mask_before_{};
+  struct sigaction child_before_ {};
+};
+
+// A pipe that closes itself when exec succeeds; else the child writes its errno to it.
+class ExecPipe {
+ public:
+  ExecPipe() {
+    if (pipe2(ends_, O_CLOEXEC) != 0) {
+      throw Error{Exit::run_failed, fmt::format("no pipe could be made: {}", std::strerror(errno)),
+                  "Raise the number of open files (ulimit -n)."};
+    }
+  }
+  ~ExecPipe() {
+    close(ends_[0]);
+    close_writer();
+  }
+  ExecPipe(const ExecPipe&) = delete;
+  ExecPipe& operator=(const ExecPipe&) = delete;
+
+  [[noreturn]] void fail_in_child(int error) {
+    [[maybe_unused]] const ssize_t written = write(ends_[1], &error, sizeof error);
+    _exit(code_of(error));
+  }
+
+  static int code_of(int error) { return error == ENOENT ? 127 : 126; }
+
+  // 0: the program runs.
+  int error_of_child() {
+    close_writer();
+    int error = 0;
+    ssize_t got = 0;
+    do got = read(ends_[0], &error, sizeof error);
+    while (got < 0 && errno == EINTR);
+    return got == sizeof error ? error : 0;
+  }
+
+ private:
+  void close_writer() {
+    if (ends_[1] >= 0) close(ends_[1]);
+    ends_[1] = -1;
+  }
+  int ends_[2] = {-1, -1};
+};
+
+[[noreturn]] void could_not_start(const std::string& path, int error) {
+  const bool lacks_interpreter = error == ENOENT;
+  throw Error{lacks_interpreter ? Exit::run_not_found : Exit::run_not_executable,
+              fmt::format("{} could not be started: {}", printable(path), std::strerror(error)),
+              lacks_interpreter ? "It is there, but the interpreter or loader that it names is not."
+              : error == ENOEXEC ? "Is it a script without a #! line, or built for another machine?"
+                                 : "Start it without oomrec to see whether it runs at all."};
+}
+
+}  // namespace
+
+std::string find_program(const std::string& name) {
+  if (name.find('/') != std::string::npos) {
+    const Found found = look_at(name);
+    if (found == Found::executable) return name;
+    if (found == Found::not_executable) not_executable(name);
+  } else {
+    const char* path = std::getenv("PATH");
+    std::string blocked;
+    for (const std::string_view part : split(path != nullptr ? path : "/bin:/usr/bin", ':')) {
+      std::string candidate = (part.empty() ? "." : std::string{part}) + "/" + name;
+      const Found found = look_at(candidate);
+      if (found == Found::executable) return candidate;
+      if (found == Found::not_executable && blocked.empty()) blocked = candidate;
+    }
+    if (!blocked.empty()) not_executable(blocked);
+  }
+  throw Error{Exit::run_not_found, fmt::format("there is no program '{}'", printable(name)),
+              name.find('/') != std::string::npos ? "Check the path."
+                                                  : "Check the name, or give its path: ./NAME."};
+}
+
+Ended run_program(const std::string& path, const std::vector<std::string>& words,
+                  const Settings& settings, deaths::Watch* watch, const AtStart& at_start) {
+  std::vector<char*> arguments;
+  arguments.reserve(words.size() + 1);
+  for (const std::string& word : words) arguments.push_back(const_cast<char*>(word.c_str()));
+  arguments.push_back(nullptr);
+
+  ExecPipe pipe;
+  const Signals signals;
+  const pid_t child = fork();
+  if (child < 0) {
+    throw Error{Exit::run_failed, fmt::format("no process could be made: {}", std::strerror(errno)),
+                "Raise the number of processes (ulimit -u, pids.max)."};
+  }
+  if (child == 0) {
+    for (const auto& [name, value] : settings) setenv(name.c_str(), value.c_str(), 1);
+    unsetenv(kPythonVariable);
+    signals.restore();
+    if (at_start.before_exec && !at_start.before_exec()) pipe.fail_in_child(errno);
+    execv(path.c_str(), arguments.data());
+    pipe.fail_in_child(errno);
+  }
+
+  if (watch != nullptr) watch->started(child);
+  const int error = pipe.error_of_child();
+  if (error == 0 && at_start.started) at_start.started(child);
+  while (true) {
+    int status = 0;
+    const pid_t ended = waitpid(-1, &status, WNOHANG);
+    if (ended == child) {
+      if (error != 0) could_not_start(path, error);
+      return {child, status};
+    }
+    if (ended <= 0) {
+      signals.pass_on_next(child, watch);
+    } else if (watch != nullptr) {
+      watch->reaped_another();
+    }
+  }
+}
+
+int exit_code_of(int wait_status) {
+  return WIFSIGNALED(wait_status) ? 128 + WTERMSIG(wait_status) : WEXITSTATUS(wait_status);
+}
+
+}  // namespace oomrec::tools::processes

@@ -1,0 +1,117 @@
+#include "tools/processes/simulate/deaths.h"
+
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <sys/mman.h>
+#include <sys/mount.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <csignal>
+#include <cstdint>
+#include <cstdlib>
+#include <exception>
+#include <thread>
+
+#include "tools/processes/simulate/scenario.h"
+
+namespace oomrec::tools::processes {
+namespace {
+
+constexpr std::size_t kMiB = std::size_t{1} << 20;
+constexpr std::size_t kTooMuch = std::size_t{1} << 46;
+constexpr std::size_t kWorthABundle = 20 * kMiB;
+
+void* volatile g_kept;  // so that the compiler makes each request
+
+void leave_no_core() {
+  const rlimit none{0, 0};
+  setrlimit(RLIMIT_CORE, &none);
+}
+
+void* ask(std::size_t bytes) {
+  g_kept = std::malloc(bytes);
+  return g_kept;
+}
+
+void die_of(int signal) {
+  ask(kWorthABundle);
+  std::raise(signal);
+}
+
+// The recording begins no later than with what is asked for: the kernel's word comes after that.
+void be_killed_by_kernel(const char* words) {
+  ask(kWorthABundle);
+  tell_kill(words);
+  std::raise(SIGKILL);
+}
+
+}  // namespace
+
+void use_null() {
+  leave_no_core();
+  *static_cast<volatile char*>(ask(kTooMuch)) = 1;
+}
+
+void leave_bad_alloc_uncaught() {
+  leave_no_core();
+  std::set_terminate(std::abort);  // without a message
+  // Not the command's own, which asks no malloc: that of the C++ library, as programs have it.
+  using New = void* (*)(std::size_t);
+  void* const library = dlopen("libstdc++.so.6", RTLD_NOW);
+  if (library == nullptr) return;
+  const auto library_new = reinterpret_cast<New>(dlsym(library, "_Znwm"));
+  [&]() noexcept { g_kept = library_new(kTooMuch); }();
+}
+
+void give_up_after_refusal() {
+  leave_no_core();
+  if (ask(kTooMuch) == nullptr) std::abort();
+}
+
+void use_wild_pointer() {
+  leave_no_core();
+  ask(kWorthABundle);
+  volatile char* volatile const wild = reinterpret_cast<volatile char*>(std::uintptr_t{8});
+  *wild = 1;
+}
+
+void be_killed() { die_of(SIGKILL); }
+void be_terminated() { die_of(SIGTERM); }
+
+void be_killed_in_cgroup() { be_killed_by_kernel("Memory cgroup out of memory"); }
+void be_killed_by_machine() { be_killed_by_kernel("Out of memory"); }
+
+void lose_a_worker() {
+  const pid_t worker = fork();
+  if (worker == 0) be_killed_in_cgroup();
+  waitpid(worker, nullptr, 0);
+}
+
+// Over /dev/shm, for this process alone; where that is not allowed nothing happens.
+void fill_shared_memory() {
+  leave_no_core();
+  const int namespaces = CLONE_NEWNS | (geteuid() == 0 ? 0 : CLONE_NEWUSER);
+  if (unshare(namespaces) != 0 || mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0 ||
+      mount("tmpfs", "/dev/shm", "tmpfs", 0, "size=1m") != 0)
+    return;
+  const int file = open("/dev/shm/simulated", O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+  if (file < 0 || ftruncate(file, 2 * kMiB) != 0) return;
+  void* const pages = mmap(nullptr, 2 * kMiB, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+  if (pages == MAP_FAILED) return;
+  for (std::size_t at = 0; at < 2 * kMiB; at += 4096) static_cast<volatile char*>(pages)[at] = 1;
+}
+
+// The recorder looks as the program allocates, ten times a second.
+void stay_near_limit() {
+  constexpr int kRounds = 50;
+  for (int round = 0; round < kRounds; ++round) {
+    std::free(ask(kMiB));
+    std::this_thread::sleep_for(std::chrono::milliseconds{10});
+  }
+}
+
+}  // namespace oomrec::tools::processes

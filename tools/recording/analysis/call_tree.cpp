@@ -1,0 +1,194 @@
+#include "tools/recording/analysis/call_tree.h"
+
+#include <algorithm>
+#include <span>
+
+namespace oomrec::tools::recording {
+namespace {
+
+struct Sum {
+  std::uint64_t bytes = 0;
+  std::uint64_t count = 0;
+};
+
+// What both trees have in common: which children are shown, and in what order.
+class Builder {
+ public:
+  Builder(const Stacks& stacks, const TreeBounds& bounds, std::uint64_t root_bytes)
+      : stacks_(stacks),
+        max_depth_(bounds.max_depth),
+        least_(bounds.min_share * static_cast<double>(root_bytes)) {}
+
+ protected:
+  // A child to be filled; nullptr: it is too small, or holds nothing.
+  TreeNode* add_child(TreeNode& parent, PlaceId place, const Sum& sum) const {
+    if (sum.bytes == 0) return nullptr;
+    if (static_cast<double>(sum.bytes) < least_) {
+      parent.small_bytes += sum.bytes;
+      ++parent.small_children;
+      return nullptr;
+    }
+    TreeNode& node = parent.children.emplace_back();
+    node.place = place;
+    node.bytes = sum.bytes;
+    node.count = sum.count;
+    return &node;
+  }
+
+  static void sort_children(TreeNode& parent) {
+    std::sort(parent.children.begin(), parent.children.end(),
+              [](const TreeNode& a, const TreeNode& b) {
+                return a.bytes != b.bytes ? a.bytes > b.bytes : a.place < b.place;
+              });
+  }
+
+  const Stacks& stacks_;
+  const unsigned max_depth_;
+  const double least_;
+};
+
+// From who allocated outwards. All stacks go out together, one frame a level, and part into groups.
+class Inverted : Builder {
+ public:
+  // A stack on its way outwards: what is left of it.
+  struct Cursor {
+    StackId stack;
+    Sum sum;
+  };
+
+  Inverted(const Stacks& stacks, const Places& places, const TreeBounds& bounds,
+           std::uint64_t root_bytes, std::size_t cursors)
+      : Builder(stacks, bounds, root_bytes), group_of_(places.size()), scratch_(cursors) {}
+
+  // Adds the children of a node at `depth` that `cursors` are inside of; leaves these in no order.
+  void add_children(TreeNode& parent, std::span<Cursor> cursors, unsigned depth) {
+    const auto ended = std::partition(cursors.begin(), cursors.end(),
+                                      [](const Cursor& cursor) { return cursor.stack != 0; });
+    cursors = {cursors.begin(), ended};
+    if (depth >= max_depth_) {
+      parent.is_cut = !cursors.empty();
+      return;
+    }
+    const std::vector<Group> groups = part(cursors);
+    parent.children.reserve(groups.size());
+    for (const Group& group : groups) {
+      TreeNode* const node = add_child(parent, group.place, group.sum);
+      if (node == nullptr) continue;
+      const std::span<Cursor> inside = cursors.subspan(group.begin, group.size);
+      for (Cursor& cursor : inside) cursor.stack = stacks_.parent(cursor.stack);
+      add_children(*node, inside, depth + 1);
+    }
+    sort_children(parent);
+  }
+
+ private:
+  struct Group {
+    PlaceId place;
+    Sum sum;
+    std::size_t size;
+    std::size_t begin;
+  };
+
+  // Orders the cursors by the place each is at, without comparing them.
+  std::vector<Group> part(std::span<Cursor> cursors) {
+    std::vector<Group> groups;
+    for (const Cursor& cursor : cursors) {
+      const PlaceId place = stacks_.innermost(cursor.stack);
+      std::uint32_t& number = group_of_[place];
+      if (number == 0) {
+        groups.push_back({place, {}, 0, 0});
+        number = static_cast<std::uint32_t>(groups.size());
+      }
+      Group& group = groups[number - 1];
+      group.sum.bytes += cursor.sum.bytes;
+      group.sum.count += cursor.sum.count;
+      ++group.size;
+    }
+    std::vector<std::size_t> next;
+    next.reserve(groups.size());
+    std::size_t begin = 0;
+    for (Group& group : groups) {
+      group.begin = begin;
+      next.push_back(begin);
+      begin += group.size;
+    }
+    if (groups.size() > 1) {
+      for (const Cursor& cursor : cursors) {
+        scratch_[next[group_of_[stacks_.innermost(cursor.stack)] - 1]++] = cursor;
+      }
+      std::copy_n(scratch_.begin(), cursors.size(), cursors.begin());
+    }
+    for (const Group& group : groups) group_of_[group.place] = 0;
+    return groups;
+  }
+
+  std::vector<std::uint32_t> group_of_;  // by place: 1 + its number; 0: none
+  std::vector<Cursor> scratch_;
+};
+
+// From the outermost caller inwards: stacks are a tree that begins there.
+class TopDown : Builder {
+ public:
+  TopDown(const Stacks& stacks, const TreeBounds& bounds, std::uint64_t root_bytes,
+          const std::vector<StackFigures>& rows)
+      : Builder(stacks, bounds, root_bytes),
+        sums_(stacks.size()),
+        first_(stacks.size()),
+        next_(stacks.size()) {
+    for (const StackFigures& row : rows) add(stacks.without_interpreter(row.stack), row);
+    for (auto stack = static_cast<StackId>(sums_.size() - 1); stack > 0; --stack) {
+      if (sums_[stack].bytes == 0) continue;
+      const StackId parent = stacks.parent(stack);
+      sums_[parent].bytes += sums_[stack].bytes;
+      sums_[parent].count += sums_[stack].count;
+      next_[stack] = first_[parent];
+      first_[parent] = stack;
+    }
+  }
+
+  void add_children(TreeNode& parent, StackId stack, unsigned depth) const {
+    if (depth >= max_depth_) {
+      parent.is_cut = first_[stack] != 0;
+      return;
+    }
+    for (StackId callee = first_[stack]; callee != 0; callee = next_[callee]) {
+      TreeNode* const node = add_child(parent, stacks_.innermost(callee), sums_[callee]);
+      if (node != nullptr) add_children(*node, callee, depth + 1);
+    }
+    sort_children(parent);
+  }
+
+ private:
+  void add(StackId stack, const StackFigures& row) {
+    sums_[stack].bytes += row.bytes;
+    sums_[stack].count += row.count;
+  }
+
+  std::vector<Sum> sums_;       // by stack, with what it called
+  std::vector<StackId> first_;  // of those that a stack called; 0: none
+  std::vector<StackId> next_;   // of the same caller
+};
+
+}  // namespace
+
+TreeNode call_tree(const std::vector<StackFigures>& rows, const Stacks& stacks,
+                   const Places& places, const TreeBounds& bounds) {
+  TreeNode root;
+  for (const StackFigures& row : rows) {
+    root.bytes += row.bytes;
+    root.count += row.count;
+  }
+  if (bounds.top_down) {
+    TopDown{stacks, bounds, root.bytes, rows}.add_children(root, 0, 0);
+    return root;
+  }
+  std::vector<Inverted::Cursor> cursors;
+  cursors.reserve(rows.size());
+  for (const StackFigures& row : rows) {
+    cursors.push_back({stacks.without_interpreter(row.stack), {row.bytes, row.count}});
+  }
+  Inverted{stacks, places, bounds, root.bytes, cursors.size()}.add_children(root, cursors, 0);
+  return root;
+}
+
+}  // namespace oomrec::tools::recording

@@ -1,0 +1,130 @@
+#include "tools/recording/analysis/statistics.h"
+
+#include <algorithm>
+#include <array>
+#include <unordered_map>
+
+#include "common/text/own_code.h"
+
+namespace oomrec::tools::recording {
+namespace {
+
+using session::TableId;
+
+// Libraries whose functions ask for others, and namespaces of the C++ library, inlined anywhere.
+bool is_plumbing(const Place& place, const Places& places) {
+  static constexpr std::array<std::string_view, 9> kLibraries = {
+      "libc.so",     "libc-2",      "libstdc++",   "libc++",   "ld-linux",
+      "libjemalloc", "libtcmalloc", "libmimalloc", "liboomrec"};
+  static constexpr std::array<std::string_view, 6> kFunctions = {
+      "std::", "__gnu_cxx::", "operator new", "void std::", "void* std::", "void* __gnu_cxx::"};
+  const std::string path = places.module_path(place);
+  const std::string_view name = std::string_view{path}.substr(path.rfind('/') + 1);
+  const auto begins = [](std::string_view text) {
+    return [text](std::string_view word) { return text.starts_with(word); };
+  };
+  return std::any_of(kLibraries.begin(), kLibraries.end(), begins(name)) ||
+         std::any_of(kFunctions.begin(), kFunctions.end(), begins(place.function));
+}
+
+// Of functions that the lanes have no place for.
+void add_device_apis(const Recording& recording, Statistics& statistics) {
+  const session::View& view = recording.view();
+  session::Tally tally{};
+  for (std::uint64_t entry = kHostApiCount + 1; entry < view.count(TableId::api_tallies); ++entry) {
+    if (view.read(TableId::api_tallies, entry, tally) && tally.count != 0)
+      statistics.apis.push_back({static_cast<Api>(entry - 1), tally.count, tally.bytes});
+  }
+}
+
+void add_sizes_and_apis(const Recording& recording, Statistics& statistics) {
+  std::array<SizeBucket, session::kSizeBuckets> sizes{};
+  std::array<ApiFigures, kHostApiCount> apis{};
+  session::Lane lane{};
+  for (std::uint64_t i = 1; i < recording.view().count(TableId::lanes); ++i) {
+    if (!recording.view().read(TableId::lanes, i, lane)) continue;
+    for (std::size_t bucket = 0; bucket < sizes.size(); ++bucket) {
+      sizes[bucket].count += lane.sizes[bucket].count;
+      sizes[bucket].bytes += lane.sizes[bucket].bytes;
+    }
+    for (std::size_t api = 0; api < apis.size(); ++api) {
+      apis[api].count += lane.apis[api].count;
+      apis[api].bytes += lane.apis[api].bytes;
+    }
+  }
+  for (std::size_t bucket = 0; bucket < sizes.size(); ++bucket) {
+    sizes[bucket].from = bucket == 0 ? 0 : std::uint64_t{1} << (bucket - 1);
+    sizes[bucket].to = std::uint64_t{1} << bucket;
+  }
+  const auto used = [](const SizeBucket& bucket) { return bucket.count != 0; };
+  const auto first = std::find_if(sizes.begin(), sizes.end(), used);
+  const auto last = std::find_if(sizes.rbegin(), sizes.rend(), used).base();
+  if (first < last) statistics.sizes.assign(first, last);
+  for (std::size_t api = 0; api < apis.size(); ++api) {
+    apis[api].api = static_cast<Api>(api);
+    if (apis[api].count != 0) statistics.apis.push_back(apis[api]);
+  }
+  add_device_apis(recording, statistics);
+  std::sort(statistics.apis.begin(), statistics.apis.end(),
+            [](const ApiFigures& a, const ApiFigures& b) { return a.count > b.count; });
+}
+
+}  // namespace
+
+Telling telling_of(const Place& place, const Places& places) {
+  if (place.kind == Place::Kind::python) {
+    return text::is_programs_own(place.file) ? Telling::own_python_line : Telling::python_line;
+  }
+  const bool tells = !place.function.empty() && !is_plumbing(place, places);
+  return tells ? Telling::function : Telling::little;
+}
+
+std::vector<PlaceId> subjects_of(const Stacks& stacks, const Places& places) {
+  std::vector<Telling> telling(places.size());
+  for (PlaceId id = 1; id < telling.size(); ++id) telling[id] = telling_of(places[id], places);
+  std::vector<PlaceId> subjects(stacks.size());
+  for (StackId stack = 1; stack < subjects.size(); ++stack) {
+    const PlaceId innermost = stacks.innermost(stack);
+    const PlaceId outer = subjects[stacks.parent(stack)];
+    subjects[stack] = telling[innermost] >= telling[outer] ? innermost : outer;
+  }
+  return subjects;
+}
+
+Statistics statistics_of(const Recording& recording, Stacks& stacks, const Places& places) {
+  Statistics statistics;
+  statistics.estimated = recording.estimated();
+  statistics.peak_bytes = recording.peak_bytes();
+  for (const Space space : spaces_that_add_up()) {
+    const SpaceTotals totals = recording.totals(space);
+    statistics.total_allocated_bytes += totals.allocated_bytes;
+    statistics.total_allocations += totals.allocated_count;
+    statistics.live_bytes += totals.live_bytes;
+    statistics.live_count += totals.live_count;
+  }
+  std::unordered_map<PlaceId, FunctionFigures> functions;
+  std::vector<HolderFigures> holders = recording.holders();
+  std::erase_if(holders, [](const HolderFigures& holder) { return !adds_up(holder.space); });
+  const std::vector<StackFigures> rows = merged(holders, stacks, At::ever);
+  const std::vector<PlaceId> subjects = subjects_of(stacks, places);
+  for (const StackFigures& row : rows) {
+    const PlaceId place = subjects[row.stack];
+    FunctionFigures& function = functions[place];
+    function.place = place;
+    function.bytes += row.bytes;
+    function.count += row.count;
+  }
+  for (const auto& [place, function] : functions) statistics.by_bytes.push_back(function);
+  statistics.by_count = statistics.by_bytes;
+  const auto by = [](std::uint64_t FunctionFigures::*figure) {
+    return [figure](const FunctionFigures& a, const FunctionFigures& b) {
+      return a.*figure != b.*figure ? a.*figure > b.*figure : a.place < b.place;
+    };
+  };
+  std::sort(statistics.by_bytes.begin(), statistics.by_bytes.end(), by(&FunctionFigures::bytes));
+  std::sort(statistics.by_count.begin(), statistics.by_count.end(), by(&FunctionFigures::count));
+  add_sizes_and_apis(recording, statistics);
+  return statistics;
+}
+
+}  // namespace oomrec::tools::recording

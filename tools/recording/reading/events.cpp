@@ -1,0 +1,46 @@
+#include "tools/recording/reading/events.h"
+
+#include <algorithm>
+
+namespace oomrec::tools::recording {
+namespace {
+
+// The recorder's coarse clock may lag behind the start of the session: the time of its first events
+// is then below zero, and reads as one long after the end.
+std::uint64_t latest_ms(const Recording& recording) {
+  constexpr std::uint64_t kSlackMs = 60'000;
+  const session::Header& header = recording.header();
+  std::uint64_t end_ns = std::max(header.last_tick_ns.load(), header.start_monotonic_ns);
+  session::Failure failure{};
+  for (std::uint64_t i = 1; i < recording.view().count(session::TableId::failures); ++i)
+    if (recording.view().read(session::TableId::failures, i, failure))
+      end_ns = std::max(end_ns, failure.time_ns);
+  return (end_ns - header.start_monotonic_ns) / 1'000'000 + kSlackMs;
+}
+
+}  // namespace
+
+std::vector<session::Event> events_of(const Recording& recording) {
+  const session::View& view = recording.view();
+  std::vector<session::Event> events;
+  const std::uint64_t latest = latest_ms(recording);
+  session::Lane lane{};
+  session::Event event;
+  for (std::uint64_t i = 1; i < view.count(session::TableId::lanes); ++i) {
+    if (!view.read(session::TableId::lanes, i, lane) || lane.ring_slots > session::kMaxRingSlots)
+      continue;
+    const std::uint64_t next = lane.ring_next;
+    for (std::uint64_t number = next - std::min<std::uint64_t>(next, lane.ring_slots);
+         number < next; ++number) {
+      if (!view.event(lane, number, event) || event.kind == EventKind::mark) continue;
+      if (event.time_ms > latest) event.time_ms = 0;
+      events.push_back(event);
+    }
+  }
+  std::stable_sort(
+      events.begin(), events.end(),
+      [](const session::Event& a, const session::Event& b) { return a.time_ms < b.time_ms; });
+  return events;
+}
+
+}  // namespace oomrec::tools::recording

@@ -1,0 +1,265 @@
+#include "tools/recording/reading/recording.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <new>
+#include <utility>
+
+#include "tools/base/error.h"
+#include "tools/base/text.h"
+
+namespace oomrec::tools::recording {
+namespace {
+
+using session::TableId;
+
+constexpr std::uint64_t kBlockBytes = std::uint64_t{1} << 20;
+
+class RecordingFile {
+ public:
+  explicit RecordingFile(const std::filesystem::path& path)
+      : descriptor_(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY)) {
+    struct stat status {};
+    if (descriptor_ < 0 || fstat(descriptor_, &status) != 0) {
+      throw Error{
+          Exit::bad_input,
+          fmt::format("{} cannot be read: {}", printable(path.string()), std::strerror(errno)),
+          "`oomrec ls` lists the bundles of a directory."};
+    }
+    if (!S_ISREG(status.st_mode)) {
+      throw Error{Exit::bad_input, fmt::format("{} is no recording", printable(path.string())),
+                  "Give a bundle's directory, or the recording.oomrec in it."};
+    }
+    bytes_ = std::min(static_cast<std::uint64_t>(status.st_size), session::kMostBytes);
+  }
+  ~RecordingFile() {
+    if (descriptor_ >= 0) close(descriptor_);
+  }
+  RecordingFile(const RecordingFile&) = delete;
+  RecordingFile& operator=(const RecordingFile&) = delete;
+
+  std::uint64_t bytes() const { return bytes_; }
+
+  // Copies what is not a hole; holes read as zero.
+  void read_into(std::byte* to) const {
+    std::uint64_t at = 0;
+    while (at < bytes_) {
+      const off_t data = lseek(descriptor_, static_cast<off_t>(at), SEEK_DATA);
+      if (data < 0 && errno == ENXIO) return;
+      if (data > 0) at = static_cast<std::uint64_t>(data);
+      if (at >= bytes_) return;
+      const ssize_t got =
+          pread(descriptor_, to + at, std::min(kBlockBytes, bytes_ - at), static_cast<off_t>(at));
+      if (got < 0 && errno == EINTR) continue;
+      if (got <= 0) return;
+      at += static_cast<std::uint64_t>(got);
+    }
+  }
+
+ private:
+  int descriptor_;
+  std::uint64_t bytes_ = 0;
+};
+
+std::string problem_text(const session::View& view) {
+  switch (view.problem()) {
+    case session::Problem::none:
+      return {};
+    case session::Problem::too_short:
+      return "is too short for a recording";
+    case session::Problem::not_a_session:
+      return "is not a recording of oomrec";
+    case session::Problem::newer_format:
+      return fmt::format("has format {}; this oomrec reads up to {}", view.format(),
+                         session::kVersion);
+    case session::Problem::unfinished:
+      return "was never finished: its process died while it began";
+    case session::Problem::damaged:
+      return "is damaged: its header contradicts itself";
+  }
+  return "cannot be read";
+}
+
+const char* problem_advice(session::Problem problem) {
+  switch (problem) {
+    case session::Problem::newer_format:
+      return "Read it with the oomrec that recorded it: metadata.json names the version.";
+    case session::Problem::unfinished:
+      return "There is nothing in it; remove it.";
+    case session::Problem::not_a_session:
+      return "Give a bundle's directory, a recording, or the number or name of a recorded process.";
+    default:
+      return "Was it copied whole? metadata.json and events.json beside it may still tell.";
+  }
+}
+
+std::uint64_t at_least_zero(std::int64_t sum) {
+  return static_cast<std::uint64_t>(std::max<std::int64_t>(0, sum));
+}
+
+}  // namespace
+
+Recording::Recording(const std::filesystem::path& file) : path_(file) {
+  const RecordingFile source{file};
+  // From calloc, zero is what was never touched: holes cost no memory.
+  auto* const copy = static_cast<std::byte*>(std::calloc(source.bytes() + 1, 1));
+  if (copy == nullptr) throw std::bad_alloc{};
+  bytes_.reset(copy, &std::free);
+  source.read_into(copy);
+  look_at(source.bytes());
+}
+
+Recording::Recording(const std::filesystem::path& file, std::shared_ptr<const std::byte> session,
+                     std::uint64_t bytes)
+    : path_(file), bytes_(std::move(session)) {
+  look_at(bytes);
+}
+
+void Recording::look_at(std::uint64_t bytes) {
+  view_ = session::View{session::Bytes::contiguous(bytes_.get(), bytes)};
+  if (view_.problem() != session::Problem::none) {
+    throw Error{Exit::bad_input,
+                fmt::format("{} {}", printable(path_.string()), problem_text(view_)),
+                problem_advice(view_.problem())};
+  }
+  if (header().file_bytes > bytes) {
+    throw Error{Exit::bad_input,
+                fmt::format("{} is cut short: {} bytes of {}", printable(path_.string()),
+                            count_text(bytes), count_text(header().file_bytes)),
+                problem_advice(session::Problem::damaged)};
+  }
+}
+
+std::vector<HolderFigures> Recording::holders() const {
+  std::vector<HolderFigures> rows;
+  const std::uint64_t count = view_.count(TableId::holders);
+  rows.reserve(count);
+  std::vector<std::size_t> row_of(count, count);
+  session::Holder holder{};
+  for (std::uint64_t i = 1; i < count; ++i) {
+    if (!view_.read(TableId::holders, i, holder) || holder.space >= kSpaceCount) continue;
+    row_of[i] = rows.size();
+    HolderFigures row;
+    row.entry = static_cast<std::uint32_t>(i);
+    row.temporary_count = holder.temporary_count;
+    row.node = holder.node;
+    row.space = static_cast<Space>(holder.space);
+    row.api = static_cast<Api>(holder.api);
+    row.estimated = (holder.flags & session::kHolderEstimated) != 0;
+    row.live_bytes = holder.live_bytes;
+    row.live_count = holder.live_count;
+    row.total_bytes = holder.total_bytes;
+    row.total_count = holder.total_count;
+    const bool changed_since = holder.peak_epoch == header().spaces[holder.space].peak_epoch;
+    row.peak_bytes = changed_since ? holder.peak_bytes.load() : row.live_bytes;
+    row.peak_count = changed_since ? holder.peak_count.load() : row.live_count;
+    rows.push_back(row);
+  }
+  view_.for_each_sum([&](const session::View::Told& told) {
+    const session::HolderSum& sum = told.sum;
+    const std::uint64_t number = sum.holder;
+    if (number >= count || row_of[number] == count) return;
+    HolderFigures& row = rows[row_of[number]];
+    row.live_bytes += sum.live_bytes();
+    row.live_count += sum.live_count();
+    row.total_bytes += sum.allocated_bytes;
+    row.total_count += sum.allocated_count();
+    row.temporary_count += told.temporary_count;
+    if (!told.in_peak) return;
+    row.peak_bytes += sum.live_bytes();
+    row.peak_count += sum.live_count();
+  });
+  return rows;
+}
+
+std::uint64_t Recording::event_count() const {
+  std::uint64_t events = 0;
+  session::Lane lane{};
+  for (std::uint64_t i = 1; i < view_.count(TableId::lanes); ++i)
+    if (view_.read(TableId::lanes, i, lane)) events += lane.ring_next - lane.stamps;
+  return events;
+}
+
+std::vector<std::string> Recording::arguments() const {
+  std::vector<std::string> words;
+  std::string_view line = view_.string(header().command_line);
+  if (line.ends_with('\0')) line.remove_suffix(1);
+  if (line.empty()) return words;
+  for (const std::string_view word : split(line, '\0')) words.emplace_back(word);
+  return words;
+}
+
+Mode Recording::mode_now() const {
+  const auto mode = header().mode_now.load();
+  return mode < kModeNames.size() ? static_cast<Mode>(mode) : Mode::sampled;
+}
+
+std::uint64_t Recording::end_ns() const {
+  std::uint64_t end = std::max(header().start_monotonic_ns, header().last_tick_ns.load());
+  session::Failure failure{};
+  for (std::uint64_t i = 1; i < view_.count(TableId::failures); ++i)
+    if (view_.read(TableId::failures, i, failure)) end = std::max(end, failure.time_ns);
+  session::Mark mark{};
+  for (std::uint64_t i = 1; i < view_.count(TableId::marks); ++i)
+    if (view_.read(TableId::marks, i, mark)) end = std::max(end, mark.time_ns);
+  return end;
+}
+
+std::uint64_t Recording::realtime_of(std::uint64_t monotonic_ns) const {
+  return header().start_realtime_ns + (monotonic_ns - header().start_monotonic_ns);
+}
+
+SpaceTotals Recording::totals(Space space) const {
+  const session::View::Totals sums = view_.totals(space);
+  return {at_least_zero(sums.live_bytes), at_least_zero(sums.live_count), sums.allocated_bytes,
+          sums.allocated_count};
+}
+
+const std::vector<Space>& spaces_that_add_up() {
+  static const std::vector<Space> spaces = [] {
+    std::vector<Space> found;
+    for (std::size_t i = 0; i < kSpaceCount; ++i)
+      if (adds_up(static_cast<Space>(i))) found.push_back(static_cast<Space>(i));
+    return found;
+  }();
+  return spaces;
+}
+
+std::uint64_t Recording::held_bytes() const {
+  std::uint64_t bytes = 0;
+  for (const Space space : spaces_that_add_up()) bytes += totals(space).live_bytes;
+  return bytes;
+}
+
+std::uint64_t Recording::peak_bytes(Space space) const {
+  const std::uint64_t published = header().spaces[static_cast<std::size_t>(space)].peak_bytes;
+  return std::max(published, totals(space).live_bytes);
+}
+
+std::uint64_t Recording::peak_bytes() const {
+  std::uint64_t peak = 0;
+  std::uint64_t now = 0;
+  for (const Space space : spaces_that_add_up()) {
+    peak = std::max(peak, peak_bytes(space));
+    now += totals(space).live_bytes;
+  }
+  peak = std::max(peak, now);
+  session::Point point{};
+  for (std::uint64_t i = 1; i < view_.count(TableId::points); ++i) {
+    if (!view_.read(TableId::points, i, point)) continue;
+    std::uint64_t sum = 0;
+    for (const Space space : spaces_that_add_up())
+      sum += point.live_bytes[static_cast<std::size_t>(space)];
+    peak = std::max(peak, sum);
+  }
+  return peak;
+}
+
+}  // namespace oomrec::tools::recording

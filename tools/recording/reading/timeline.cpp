@@ -1,0 +1,132 @@
+#include "tools/recording/reading/timeline.h"
+
+#include <algorithm>
+#include <unordered_map>
+
+#include "tools/recording/reading/devices.h"
+
+namespace oomrec::tools::recording {
+namespace {
+
+using session::TableId;
+
+template <class T>
+void sort_by_time(std::vector<T>& rows) {
+  std::stable_sort(rows.begin(), rows.end(),
+                   [](const T& a, const T& b) { return a.time_ns < b.time_ns; });
+}
+
+std::vector<DeviceMoment> devices_at(const session::DevicePoint& point) {
+  std::vector<DeviceMoment> devices;
+  for (std::uint32_t i = 0; i < session::kPointDevices; ++i) {
+    const auto& seen = point.devices[i];
+    if (seen.known == 0) continue;
+    devices.push_back({i + 1, seen.counted_bytes, seen.used_bytes, seen.total_bytes,
+                       seen.torch_allocated_bytes, seen.torch_reserved_bytes});
+  }
+  return devices;
+}
+
+std::unordered_map<std::uint64_t, std::vector<DeviceMoment>> devices_by_time(
+    const session::View& view) {
+  std::unordered_map<std::uint64_t, std::vector<DeviceMoment>> by_time;
+  session::DevicePoint point{};
+  for (std::uint64_t i = 1; i < view.count(TableId::device_points); ++i)
+    if (view.read(TableId::device_points, i, point) && point.time_ns != 0)
+      by_time[point.time_ns] = devices_at(point);
+  return by_time;
+}
+
+Moment last_moment_of(const Recording& recording) {
+  Moment end;
+  end.time_ns = recording.end_ns();
+  end.rss_bytes = recording.header().health.rss_bytes;
+  for (std::size_t i = 0; i < kSpaceCount; ++i)
+    end.live_bytes[i] = recording.totals(static_cast<Space>(i)).live_bytes;
+  for (const DeviceFigures& device : devices_of(recording, 0)) {
+    DeviceMoment now;
+    now.device = device.entry;
+    now.counted_bytes = device.held_bytes;
+    if (device.look) {
+      now.used_bytes = device.look->total_bytes - device.look->free_bytes;
+      now.total_bytes = device.look->total_bytes;
+    }
+    if (device.torch) {
+      now.torch_allocated_bytes = device.torch->allocated_bytes;
+      now.torch_reserved_bytes = device.torch->reserved_bytes;
+    }
+    end.devices.push_back(now);
+  }
+  return end;
+}
+
+std::vector<Moment> moments_of(const Recording& recording) {
+  const session::View& view = recording.view();
+  auto devices = devices_by_time(view);
+  Moment end = last_moment_of(recording);
+  std::vector<Moment> moments;
+  session::Point point{};
+  for (std::uint64_t i = 1; i < view.count(TableId::points); ++i) {
+    // A point of the last tick is the end itself.
+    if (!view.read(TableId::points, i, point) || point.time_ns == 0 ||
+        point.time_ns >= end.time_ns) {
+      continue;
+    }
+    Moment moment;
+    moment.time_ns = point.time_ns;
+    moment.rss_bytes = point.rss_bytes;
+    std::copy_n(point.live_bytes, kSpaceCount, moment.live_bytes.begin());
+    if (const auto known = devices.find(point.time_ns); known != devices.end())
+      moment.devices = std::move(known->second);
+    moments.push_back(std::move(moment));
+  }
+  sort_by_time(moments);
+  moments.push_back(std::move(end));
+  return moments;
+}
+
+std::vector<TimeMark> marks_of(const Recording& recording) {
+  std::vector<TimeMark> marks;
+  session::Mark mark{};
+  for (std::uint64_t i = 1; i < recording.view().count(TableId::marks); ++i)
+    if (recording.view().read(TableId::marks, i, mark) && mark.time_ns != 0)
+      marks.push_back({mark.time_ns, recording.text(mark.text), mark.thread});
+  sort_by_time(marks);
+  return marks;
+}
+
+std::vector<RefusalMoment> refusals_of(const session::View& view) {
+  std::vector<RefusalMoment> refusals;
+  session::Failure failure{};
+  for (std::uint64_t i = 1; i < view.count(TableId::failures); ++i)
+    if (view.read(TableId::failures, i, failure) && (failure.flags & session::kFailureProbe) == 0)
+      refusals.push_back({failure.time_ns, static_cast<std::uint32_t>(i)});
+  sort_by_time(refusals);
+  return refusals;
+}
+
+std::vector<LimitLine> limits_of(const Recording& recording) {
+  const session::Header& header = recording.header();
+  std::vector<LimitLine> limits;
+  const auto add = [&](std::string name, std::uint64_t bytes, std::uint32_t device = 0) {
+    if (bytes != 0 && bytes != session::kUnlimited)
+      limits.push_back({std::move(name), bytes, device});
+  };
+  add("--limit", header.soft_limit_bytes);
+  const std::uint64_t seen_as = header.health.rlimit_as_bytes;
+  add("RLIMIT_AS", seen_as != 0 ? seen_as : header.limit_as_bytes);
+  add("cgroup", header.health.cgroup_limit_bytes);
+  add("RAM", header.ram_bytes);
+  for (const DeviceFigures& device : devices_of(recording, 0))
+    add("--limit-gpu " + device.label, device.limit_bytes, device.entry);
+  return limits;
+}
+
+}  // namespace
+
+Timeline timeline_of(const Recording& recording) {
+  return {moments_of(recording), marks_of(recording), refusals_of(recording.view()),
+          limits_of(recording), recording.header().dropped_marks};
+}
+
+}  // namespace oomrec::tools::recording

@@ -1,0 +1,32 @@
+#include "tools/recording/symbolize/address_ranges.h"
+
+#include <algorithm>
+#include <cstddef>
+
+namespace oomrec::tools::recording {
+
+const AddressRange* covering(const std::vector<AddressRange>& ranges, Dwarf_Addr address) {
+  auto after =
+      std::upper_bound(ranges.begin(), ranges.end(), address,
+                       [](Dwarf_Addr a, const AddressRange& range) { return a < range.low; });
+  if (after == ranges.begin()) return nullptr;
+  --after;
+  return address < after->high ? &*after : nullptr;
+}
+
+void add_ranges(Dwarf_Die* die, std::vector<AddressRange>& ranges) {
+  Dwarf_Addr base = 0;
+  Dwarf_Addr low = 0;
+  Dwarf_Addr high = 0;
+  for (std::ptrdiff_t at = 0; (at = dwarf_ranges(die, at, &base, &low, &high)) > 0;) {
+    // Address 0: a function that the linker dropped.
+    if (low != 0 && low < high) ranges.push_back({low, high, dwarf_dieoffset(die)});
+  }
+}
+
+void sort_ranges(std::vector<AddressRange>& ranges) {
+  std::sort(ranges.begin(), ranges.end(),
+            [](const AddressRange& a, const AddressRange& b) { return a.low < b.low; });
+}
+
+}  // namespace oomrec::tools::recording

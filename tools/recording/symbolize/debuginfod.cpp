@@ -1,0 +1,141 @@
+#include "tools/recording/symbolize/debuginfod.h"
+
+#include <dlfcn.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cstdlib>
+
+#include "tools/base/error.h"
+#include "tools/base/log.h"
+#include "tools/base/text.h"
+
+namespace oomrec::tools::recording {
+namespace {
+
+using std::chrono::seconds;
+using std::chrono::steady_clock;
+
+constexpr const char* kServers = "DEBUGINFOD_URLS";
+constexpr const char* kTimeout = "DEBUGINFOD_TIMEOUT";  // in seconds
+constexpr std::chrono::milliseconds kBetweenLines{200};
+
+using Progress = int (*)(debuginfod_client*, long done, long total);
+
+// The functions of elfutils' debuginfod.h that libdwfl does not pass on.
+struct Client {
+  void (*set_progress)(debuginfod_client*, Progress) = nullptr;
+  int (*find_debuginfo)(debuginfod_client*, const unsigned char* build_id, int bytes,
+                        char** path) = nullptr;
+};
+
+// Empty where it is not installed.
+const Client& client() {
+  static const Client loaded = [] {
+    Client functions;
+    void* const library = dlopen("libdebuginfod.so.1", RTLD_LAZY);
+    const auto find = [&](auto& function, const char* name) {
+      if (library != nullptr)
+        function = reinterpret_cast<std::decay_t<decltype(function)>>(dlsym(library, name));
+    };
+    find(functions.set_progress, "debuginfod_set_progressfn");
+    find(functions.find_debuginfo, "debuginfod_find_debuginfo");
+    return functions;
+  }();
+  return loaded;
+}
+
+// How long a server may take to begin to answer.
+seconds patience() {
+  static const seconds chosen = [] {
+    const char* const text = std::getenv(kTimeout);
+    const long number = text != nullptr ? std::atol(text) : 0;
+    return seconds{number > 0 ? number : 10};
+  }();
+  return chosen;
+}
+
+bool is_set(const char* variable) {
+  const char* const value = std::getenv(variable);
+  return value != nullptr && *value != '\0';
+}
+
+}  // namespace
+
+void need_debuginfod() {
+  if (!is_set(kServers)) {
+    throw Error{Exit::bad_input, fmt::format("--debuginfod: {} names no server", kServers),
+                fmt::format("Name your distribution's: export {}=https://debuginfod.elfutils.org "
+                            "knows those of many.",
+                            kServers)};
+  }
+  if (client().set_progress == nullptr || client().find_debuginfo == nullptr) {
+    throw Error{Exit::bad_input, "--debuginfod: libdebuginfod.so.1 is not installed",
+                "Debian has it in libdebuginfod1, Fedora in elfutils-debuginfod-client."};
+  }
+  // The client gives up by itself, for one question, where a transfer stands still for so long: not
+  // before we have given up the server.
+  setenv(kTimeout, std::to_string(3 * patience().count()).c_str(), 1);
+}
+
+void forget_servers() { unsetenv(kServers); }
+
+ServerQuestion::ServerQuestion(std::string_view subject) : subject_(printable(subject)) {
+  current_ = this;
+}
+
+ServerQuestion::~ServerQuestion() {
+  current_ = nullptr;
+  if (visible_) fmt::print(stderr, "\r\x1b[K");
+}
+
+void ServerQuestion::watch(Dwfl* dwfl) {
+  if (!is_set(kServers) || client().set_progress == nullptr) return;
+  if (debuginfod_client* const asking = dwfl_get_debuginfod_client(dwfl))
+    client().set_progress(asking, progress);
+}
+
+int ServerQuestion::progress(debuginfod_client*, long done, long total) {
+  return current_ == nullptr || current_->goes_on(done, total) ? 0 : 1;
+}
+
+// `total`: 0 until a server has begun to answer; `done` are bytes from then on.
+bool ServerQuestion::goes_on(long done, long total) {
+  const auto now = steady_clock::now();
+  if (total <= 0 && now - begun_ > patience()) {
+    remark(fmt::format("no server of {} answered within {} s: none is asked any more", kServers,
+                       patience().count()));
+    forget_servers();
+    return false;
+  }
+  if (now - told_ >= kBetweenLines) {
+    told_ = now;
+    tell(done, total);
+  }
+  return true;
+}
+
+void ServerQuestion::tell(long done, long total) {
+  if (isatty(STDERR_FILENO) != 1) return;
+  visible_ = true;
+  const auto size = [](long bytes) { return size_text(static_cast<std::uint64_t>(bytes)); };
+  const std::string amount =
+      total > 0 ? fmt::format(": {} of {}", size(done), size(total)) : std::string{" …"};
+  fmt::print(stderr, "\r\x1b[Kfetching debug information of {}{}", clip_start(subject_, 40),
+             amount);
+}
+
+std::string ask_servers(Dwfl* dwfl, std::span<const std::uint8_t> build_id) {
+  if (!is_set(kServers) || client().find_debuginfo == nullptr || build_id.empty()) return {};
+  debuginfod_client* const asking = dwfl_get_debuginfod_client(dwfl);
+  if (asking == nullptr) return {};
+  char* path = nullptr;
+  const int file =
+      client().find_debuginfo(asking, build_id.data(), static_cast<int>(build_id.size()), &path);
+  std::string found = file >= 0 && path != nullptr ? path : "";
+  std::free(path);
+  if (file >= 0) close(file);
+  return found;
+}
+
+}  // namespace oomrec::tools::recording

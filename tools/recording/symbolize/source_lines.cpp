@@ -1,0 +1,130 @@
+#include "tools/recording/symbolize/source_lines.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <climits>
+#include <string_view>
+
+#include "common/system/files.h"
+#include "tools/base/text.h"
+
+namespace oomrec::tools::recording {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr auto kSuffixes = std::to_array<std::string_view>(
+    {".py",    ".pyi", ".pyx", ".pxd", ".pxi", ".c",   ".h",   ".cc",   ".cpp", ".cxx", ".c++",
+     ".hh",    ".hpp", ".hxx", ".h++", ".inl", ".inc", ".ipp", ".tcc",  ".cu",  ".cuh", ".hip",
+     ".rs",    ".go",  ".f",   ".for", ".f90", ".f95", ".f03", ".f08",  ".d",   ".m",   ".mm",
+     ".swift", ".zig", ".nim", ".jl",  ".s",   ".S",   ".asm", ".y",    ".l",   ".ml",  ".pas",
+     ".adb",   ".ads", ".pl",  ".rb",  ".lua", ".js",  ".ts",  ".java", ".kt",  ".cs",  ".scala"});
+
+bool is_source_name(const fs::path& path) {
+  const std::string suffix = path.extension().string();
+  return std::find(kSuffixes.begin(), kSuffixes.end(), suffix) != kSuffixes.end();
+}
+
+// Who made it; nobody where that cannot be told.
+uid_t owner_of(const fs::path& path) {
+  struct stat status {};
+  return stat(path.c_str(), &status) == 0 ? status.st_uid : static_cast<uid_t>(-1);
+}
+
+// All may go through each directory above it.
+bool is_reached_by_all(const fs::path& path) {
+  for (fs::path above = path.parent_path();; above = above.parent_path()) {
+    struct stat status {};
+    if (stat(above.c_str(), &status) != 0 || (status.st_mode & S_IXOTH) == 0) return false;
+    if (above == above.root_path()) return true;
+  }
+}
+
+std::string_view line_of(std::string_view text, std::uint32_t number) {
+  for (std::uint32_t line = 1; line < number; ++line) {
+    const std::size_t end = text.find('\n');
+    if (end == text.npos) return {};
+    text.remove_prefix(end + 1);
+  }
+  return text.substr(0, text.find('\n'));
+}
+
+std::string_view without_blanks(std::string_view line) {
+  constexpr std::string_view kBlanks = " \t\r\f\v";
+  const std::size_t first = line.find_first_not_of(kBlanks);
+  if (first == line.npos) return {};
+  return line.substr(first, line.find_last_not_of(kBlanks) + 1 - first);
+}
+
+}  // namespace
+
+SourceLines::SourceLines(const Recording& recording, fs::path directory)
+    : working_directory_(recording.text(recording.header().working_directory)),
+      begun_ns_(recording.header().start_realtime_ns),
+      recorded_by_(owner_of(recording.path())),
+      directory_(std::move(directory)) {}
+
+std::string SourceLines::of(const Place& place) {
+  const bool nameless = place.line == 0 || place.kind == Place::Kind::note;
+  if (nameless || place.file.size() >= PATH_MAX || !is_source_name(place.file)) return {};
+  const std::string_view line = without_blanks(line_of(file_of(place.file).text, place.line));
+  return clip(printable(line), kMostColumns);
+}
+
+std::vector<std::string> SourceLines::newer_files() const {
+  std::vector<std::string> names;
+  for (const auto& [name, file] : files_) {
+    if (file.newer) names.push_back(name);
+  }
+  return names;
+}
+
+const SourceLines::File& SourceLines::file_of(const std::string& name) {
+  const auto [at, is_new] = files_.try_emplace(name);
+  if (!is_new) return at->second;
+  const fs::path path = (fs::path{working_directory_} / name).lexically_normal();
+  if (!path.is_absolute()) return at->second;
+  std::string_view end = path.native();
+  while (!directory_.empty() && !end.empty()) {
+    end.remove_prefix(1);  // the slash
+    if (read(directory_ / end, at->second)) return at->second;
+    end.remove_prefix(std::min(end.find('/'), end.size()));
+  }
+  read(path, at->second);
+  return at->second;
+}
+
+bool SourceLines::read(const fs::path& path, File& file) {
+  std::error_code error;
+  const fs::path real = fs::canonical(path, error);
+  if (error || !is_source_name(real)) return false;  // nor a link to something else
+  struct stat status {};
+  const system::File opened = system::File::open(real.c_str(), O_RDONLY | O_NONBLOCK | O_NOCTTY);
+  if (!opened.is_open() || fstat(opened.descriptor(), &status) != 0 || !S_ISREG(status.st_mode))
+    return false;
+  const auto bytes = static_cast<std::uint64_t>(status.st_size);
+  if (bytes > kMostFileBytes || bytes_ + bytes > kMostBytes) return false;
+  if (!may_be_shown(real, status.st_uid, status.st_mode)) return false;
+  file.text.resize(bytes);
+  const long got = opened.read(file.text.data(), bytes);
+  file.text.resize(got > 0 ? static_cast<std::size_t>(got) : 0);
+  bytes_ += file.text.size();
+  const auto changed_ns = static_cast<std::uint64_t>(status.st_mtim.tv_sec) * 1'000'000'000 +
+                          static_cast<std::uint64_t>(status.st_mtim.tv_nsec);
+  // Both are of the kernel's coarse clock, a few milliseconds late or early: a script may be
+  // written and run at once.
+  constexpr std::uint64_t kCoarseNs = 20'000'000;
+  file.newer = begun_ns_ != 0 && changed_ns > begun_ns_ + kCoarseNs;
+  return true;
+}
+
+bool SourceLines::may_be_shown(const fs::path& path, uid_t owner, mode_t mode) const {
+  if (recorded_by_ == geteuid() || owner == recorded_by_) return true;
+  return (mode & S_IROTH) != 0 && is_reached_by_all(path);
+}
+
+}  // namespace oomrec::tools::recording

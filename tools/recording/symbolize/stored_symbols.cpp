@@ -1,0 +1,48 @@
+#include "tools/recording/symbolize/stored_symbols.h"
+
+#include <fmt/format.h>
+
+namespace oomrec::tools::recording {
+namespace {
+
+std::string key_of(const std::string& build_id, std::uint64_t offset) {
+  return fmt::format("{}+{:x}", build_id, offset);
+}
+
+}  // namespace
+
+StoredSymbols StoredSymbols::load(const std::filesystem::path& file) { return of(read_json(file)); }
+
+StoredSymbols StoredSymbols::of(const Json& root) {
+  StoredSymbols stored;
+  const Json& symbols = member(root, "symbols");
+  if (!symbols.is_array()) return stored;
+  for (const Json& symbol : symbols) {
+    const auto build_id = text_of(symbol, "build_id");
+    const auto offset = number_of(symbol, "offset");
+    const Json& frames = member(symbol, "frames");
+    if (!build_id || !offset || !frames.is_array()) continue;
+    std::vector<Location>& locations = stored.by_key_[key_of(*build_id, *offset)];
+    for (const Json& frame : frames) {
+      const std::string name = text_of(frame, "function").value_or("");
+      const Json& inlined = member(frame, "inlined");
+      locations.push_back({demangled(name.c_str()), text_of(frame, "file").value_or(""),
+                           static_cast<std::uint32_t>(number_of(frame, "line").value_or(0)),
+                           inlined.is_boolean() && inlined.get<bool>()});
+    }
+  }
+  return stored;
+}
+
+void StoredSymbols::add(const std::string& build_id, std::uint64_t offset, Location location) {
+  by_key_[key_of(build_id, offset)].push_back(std::move(location));
+}
+
+const std::vector<Location>& StoredSymbols::find(const std::string& build_id,
+                                                 std::uint64_t offset) const {
+  static const std::vector<Location> nothing;
+  const auto at = by_key_.empty() ? by_key_.end() : by_key_.find(key_of(build_id, offset));
+  return at != by_key_.end() ? at->second : nothing;
+}
+
+}  // namespace oomrec::tools::recording

@@ -1,0 +1,52 @@
+#include "tools/service/alerts/incident.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include "tools/base/text.h"
+
+namespace oomrec::tools::service {
+namespace {
+
+constexpr std::size_t kMostCommandLine = 1000;
+
+std::string host_name() {
+  char name[256] = {};
+  return gethostname(name, sizeof name - 1) == 0 ? name : "";
+}
+
+Json rank_of(const Concern& trouble) {
+  return trouble.rank.empty() ? Json{} : Json(std::stoul(trouble.rank));
+}
+
+Json brief(const Concern& trouble) {
+  return Json{{"time_utc", time_text(trouble.realtime_ns)},
+              {"program", printable(trouble.program)},
+              {"rank", rank_of(trouble)},
+              {"pid", trouble.pid},
+              {"text", trouble.text},
+              {"bundle", text_or_null(trouble.bundle)},
+              {"figures", trouble.figures}};
+}
+
+}  // namespace
+
+Json json_of(const Alert& alert) {
+  const Concern& first = alert.first;
+  const std::size_t others = alert.also.size() + alert.left_out;
+  std::string text = first.text;
+  if (others != 0) text += fmt::format(" (and {} more)", others);
+  Json json{{"schema_version", 1},
+            {"rule", kRuleNames[static_cast<std::size_t>(first.rule)]},
+            {"host", text_or_null(host_name())},
+            {"oomrec_version", OOMREC_VERSION}};
+  json.update(brief(first));
+  json["text"] = text;
+  json["command_line"] = text_or_null(clip(printable(first.command_line), kMostCommandLine));
+  json["also"] = Json::array();
+  for (const Concern& trouble : alert.also) json["also"].push_back(brief(trouble));
+  json["left_out"] = alert.left_out;
+  return json;
+}
+
+}  // namespace oomrec::tools::service

@@ -1,0 +1,158 @@
+#include "tools/service/alerts/notifiers.h"
+
+#include <fmt/format.h>
+#include <netdb.h>
+#include <sys/socket.h>
+#include <sys/time.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cctype>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+
+#include "tools/base/error.h"
+#include "tools/base/text.h"
+
+namespace oomrec::tools::service {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr auto kLongestCommand = 30s;
+constexpr auto kLongestPost = 10s;
+constexpr std::string_view kHttp = "http://";
+constexpr std::string_view kHttps = "https://";
+constexpr int kRefused = 1;
+
+bool is_in_path(const std::string& program) {
+  const char* const path = std::getenv("PATH");
+  const std::vector<std::string_view> places = split(path != nullptr ? path : "", ':');
+  return std::any_of(places.begin(), places.end(), [&](std::string_view place) {
+    return !place.empty() && access(fmt::format("{}/{}", place, program).c_str(), X_OK) == 0;
+  });
+}
+
+std::string read_input() {
+  std::string text;
+  char piece[4096];
+  for (ssize_t bytes = 0; (bytes = read(STDIN_FILENO, piece, sizeof piece)) > 0;)
+    text.append(piece, static_cast<std::size_t>(bytes));
+  return text;
+}
+
+// −1: nobody answers there, with the reason on stderr.
+int connected(const HttpUrl& url) {
+  addrinfo hints{};
+  hints.ai_socktype = SOCK_STREAM;
+  addrinfo* found = nullptr;
+  if (const int error = getaddrinfo(url.host.c_str(), url.port.c_str(), &hints, &found)) {
+    fmt::print(stderr, "oomrec: --alert-webhook: {}: {}\n", printable(url.host),
+               gai_strerror(error));
+    return -1;
+  }
+  int problem = 0;
+  for (const addrinfo* at = found; at != nullptr; at = at->ai_next) {
+    const int socket_ = socket(at->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (socket_ >= 0 && connect(socket_, at->ai_addr, at->ai_addrlen) == 0) return socket_;
+    problem = errno;
+    if (socket_ >= 0) close(socket_);
+  }
+  fmt::print(stderr, "oomrec: --alert-webhook: {}:{}: {}\n", printable(url.host), url.port,
+             std::strerror(problem));
+  return -1;
+}
+
+bool send_all(int socket_, std::string_view text) {
+  while (!text.empty()) {
+    const ssize_t bytes = send(socket_, text.data(), text.size(), MSG_NOSIGNAL);
+    if (bytes <= 0) return false;
+    text.remove_prefix(static_cast<std::size_t>(bytes));
+  }
+  return true;
+}
+
+// In a child, which the kernel ends when it takes too long: nothing here has to look at the clock.
+int post(const HttpUrl& url) {
+  alarm(static_cast<unsigned>(kLongestPost.count()));
+  const std::string body = read_input();
+  const int socket_ = connected(url);
+  if (socket_ < 0) return kRefused;
+  const bool v6 = url.host.find(':') != url.host.npos;
+  send_all(socket_, fmt::format("POST {} HTTP/1.1\r\nHost: {}{}{}:{}\r\nUser-Agent: oomrec/{}\r\n"
+                                "Content-Type: application/json\r\nContent-Length: {}\r\n"
+                                "Connection: close\r\n\r\n{}",
+                                url.path, v6 ? "[" : "", url.host, v6 ? "]" : "", url.port,
+                                OOMREC_VERSION, body.size(), body));
+  std::string status;
+  char byte = 0;
+  while (status.size() < 128 && recv(socket_, &byte, 1, 0) == 1 && byte != '\r' && byte != '\n')
+    status += byte;
+  const bool taken = status.starts_with("HTTP/1.") && status.size() > 9 && status[9] == '2';
+  if (!taken) {
+    fmt::print(stderr, "oomrec: --alert-webhook: {} answered: {}\n", printable(url.host),
+               status.empty() ? "nothing" : printable(status));
+  }
+  return taken ? 0 : kRefused;
+}
+
+int run_curl(const std::string& url) {
+  const std::string longest = std::to_string(kLongestPost.count());
+  execlp("curl", "curl", "--silent", "--show-error", "--fail", "--proto", "=https", "--max-time",
+         longest.c_str(), "--header", "Content-Type: application/json", "--data-binary", "@-",
+         "--output", "/dev/null", "--", url.c_str(), nullptr);
+  return 127;
+}
+
+}  // namespace
+
+Courier command_courier(const std::string& command) {
+  return {"--alert-exec", kLongestCommand, [command] {
+            execl("/bin/sh", "sh", "-c", command.c_str(), nullptr);
+            return 127;
+          }};
+}
+
+HttpUrl http_url_in(const std::string& url) {
+  const auto refuse = [&](const char* why) {
+    return Error{Exit::bad_input, fmt::format("{} is no URL to post to: {}", printable(url), why),
+                 "Give http://HOST[:PORT]/PATH or https://HOST/PATH."};
+  };
+  if (!url.starts_with(kHttp)) throw refuse("it begins neither with http:// nor with https://");
+  const bool plain =
+      std::all_of(url.begin(), url.end(), [](char c) { return c > ' ' && c < 0x7f; });
+  if (!plain) throw refuse("blanks and other letters than ASCII's are to be written as %XX");
+  const std::size_t end = std::min(url.find_first_of("/?#", kHttp.size()), url.size());
+  std::string host = url.substr(kHttp.size(), end - kHttp.size());
+  if (host.find('@') != host.npos)
+    throw refuse("a name and password would be sent unencrypted; use https");
+  std::string path = url.substr(end, url.find('#', end) - end);
+  if (!path.starts_with('/')) path.insert(path.begin(), '/');
+  std::string port = "80";
+  const std::size_t colon = host.rfind(':');
+  if (colon != host.npos && host.find(']', colon) == host.npos) {
+    port = host.substr(colon + 1);
+    host.resize(colon);
+  }
+  const bool is_number =
+      !port.empty() && port.size() <= 5 &&
+      std::all_of(port.begin(), port.end(), [](unsigned char c) { return std::isdigit(c) != 0; });
+  if (host.starts_with('[') && host.ends_with(']')) host = host.substr(1, host.size() - 2);
+  if (host.empty() || !is_number) throw refuse("it names no host, or no port that is a number");
+  return {host, port, path};
+}
+
+Courier webhook_courier(const std::string& url) {
+  if (url.starts_with(kHttps)) {
+    if (!is_in_path("curl")) {
+      throw Error{Exit::bad_input, "an https URL is posted to by curl, and there is none in PATH",
+                  "Install curl, or give an http URL of this machine or network."};
+    }
+    return {"--alert-webhook", kLongestPost + 2s, [url] { return run_curl(url); }};
+  }
+  const HttpUrl parts = http_url_in(url);
+  return {"--alert-webhook", kLongestPost + 2s, [parts] { return post(parts); }};
+}
+
+}  // namespace oomrec::tools::service

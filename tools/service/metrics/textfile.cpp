@@ -1,0 +1,84 @@
+#include "tools/service/metrics/textfile.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+
+#include "tools/base/error.h"
+#include "tools/base/log.h"
+#include "tools/base/text.h"
+
+namespace oomrec::tools::service {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr const char* kName = "oomrec.prom";
+constexpr auto kEvery = 15s;
+constexpr auto kBetweenChanges = 1s;
+
+bool write_all(int descriptor, const std::string& text) {
+  for (std::size_t at = 0; at < text.size();) {
+    const ssize_t bytes = ::write(descriptor, text.data() + at, text.size() - at);
+    if (bytes < 0 && errno == EINTR) continue;
+    if (bytes <= 0) return false;
+    at += static_cast<std::size_t>(bytes);
+  }
+  return true;
+}
+
+}  // namespace
+
+Textfile::Textfile(const std::filesystem::path& directory, std::function<Page()> page)
+    : directory_(std::filesystem::absolute(directory)), page_(std::move(page)) {
+  if (!write()) {
+    throw Error{Exit::bad_input,
+                fmt::format("{} cannot be written: {}", printable((directory_ / kName).string()),
+                            std::strerror(errno)),
+                "Give the directory that node exporter reads: --collector.textfile.directory."};
+  }
+  written_ = Clock::now();
+  due_ = written_ + kEvery;
+}
+
+Textfile::~Textfile() { write(); }
+
+void Textfile::write_soon() { due_ = std::min(due_, written_ + kBetweenChanges); }
+
+void Textfile::attend(std::span<const pollfd>) {
+  if (Clock::now() < due_) return;
+  const bool written = write();
+  if (!written && !failed_) {
+    remark(fmt::format("--textfile: {} cannot be written: {}",
+                       printable((directory_ / kName).string()), std::strerror(errno)));
+  }
+  failed_ = !written;
+  written_ = Clock::now();
+  due_ = written_ + kEvery;
+}
+
+// Not .prom, so that node exporter does not read it.
+bool Textfile::write() const {
+  const std::filesystem::path temporary = directory_ / fmt::format(".{}.{}", kName, getpid());
+  const int descriptor =
+      open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0644);
+  if (descriptor < 0) return false;
+  // Whatever the umask: node exporter is another user.
+  const bool written = fchmod(descriptor, 0644) == 0 && write_all(descriptor, *page_());
+  int error = errno;
+  if (close(descriptor) == 0 && written &&
+      std::rename(temporary.c_str(), (directory_ / kName).c_str()) == 0)
+    return true;
+  if (written) error = errno;
+  unlink(temporary.c_str());
+  errno = error;
+  return false;
+}
+
+}  // namespace oomrec::tools::service

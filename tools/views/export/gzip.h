@@ -1,0 +1,11 @@
+// gzip, as pprof wants its profiles.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace oomrec::tools::views {
+
+std::string gzipped(std::string_view bytes);
+
+}  // namespace oomrec::tools::views

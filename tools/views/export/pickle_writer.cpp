@@ -1,0 +1,53 @@
+#include "tools/views/export/pickle_writer.h"
+
+#include <limits>
+
+namespace oomrec::tools::views {
+namespace {
+
+// Opcodes, by Python's names (Lib/pickle.py).
+constexpr char BININT1 = 'K', BININT2 = 'M', BININT = 'J', LONG1 = '\x8a', BINUNICODE = 'X',
+               BINPUT = 'q', LONG_BINPUT = 'r', BINGET = 'h', LONG_BINGET = 'j', TUPLE2 = '\x86';
+
+}  // namespace
+
+// The argument is little-endian.
+void PickleWriter::code(char opcode, std::uint64_t argument, std::size_t bytes) {
+  char text[9] = {opcode};
+  for (std::size_t i = 0; i < bytes; ++i) text[1 + i] = static_cast<char>(argument >> (8 * i));
+  output_.write({text, 1 + bytes});
+}
+
+void PickleWriter::number(std::int64_t value) {
+  const auto bits = static_cast<std::uint64_t>(value);
+  if (bits <= 0xff) return code(BININT1, bits, 1);
+  if (bits <= 0xffff) return code(BININT2, bits, 2);
+  if (value == static_cast<std::int32_t>(value)) return code(BININT, bits, 4);
+  output_.write({&LONG1, 1});
+  code(8, bits, 8);  // so many bytes follow
+}
+
+void PickleWriter::text(std::string_view value) {
+  const auto [at, is_new] = texts_.try_emplace(std::string{value}, remembered_);
+  if (!is_new) return again(at->second);
+  code(BINUNICODE, value.size(), 4);
+  output_.write(value);
+  remember();
+}
+
+void PickleWriter::pair(std::int64_t first, std::int64_t second) {
+  number(first);
+  number(second);
+  output_.write({&TUPLE2, 1});
+}
+
+PickleWriter::Reference PickleWriter::remember() {
+  remembered_ <= 0xff ? code(BINPUT, remembered_, 1) : code(LONG_BINPUT, remembered_, 4);
+  return remembered_++;
+}
+
+void PickleWriter::again(Reference reference) {
+  reference <= 0xff ? code(BINGET, reference, 1) : code(LONG_BINGET, reference, 4);
+}
+
+}  // namespace oomrec::tools::views

@@ -1,0 +1,61 @@
+#include "tools/views/export/records.h"
+
+#include "common/text/text.h"
+#include "tools/recording/reading/devices.h"
+
+namespace oomrec::tools::views {
+namespace {
+
+Json held_json(const Held& held) { return {{"bytes", held.bytes}, {"count", held.count}}; }
+
+}  // namespace
+
+Json holder_record(const HolderRow& row) {
+  return {
+      {"space", name_of(row.space)},      {"api", name_of(row.api)},
+      {"estimated", row.estimated},       {"live", held_json(row.end)},
+      {"at_peak", held_json(row.peak)},   {"allocated", held_json(row.ever)},
+      {"temporary_count", row.temporary},
+  };
+}
+
+Json event_record(const recording::Recording& recording, const EventRow& row) {
+  return {
+      {"time_ns", row.realtime_ns},
+      {"event_type", row.type()},
+      {"kind", name_of(row.kind)},
+      {"space", name_of(row.space)},
+      {"device", text_or_null(recording::device_label(recording, row.device))},
+      {"api", name_of(row.api)},
+      {"address", row.refused() ? Json(nullptr) : Json(row.address)},
+      {"bytes", row.bytes},
+      {"memory_change", row.change},
+      {"memory_allocated", row.allocated},
+      {"memory_reserved", row.reserved},
+      {"thread", row.tid != 0 ? Json(row.tid) : Json(nullptr)},
+  };
+}
+
+Json moment_record(const recording::Recording& recording, const recording::Moment& moment) {
+  Json live = Json::object();
+  for (std::size_t i = 0; i < kSpaceCount; ++i)
+    live[std::string{kSpaceNames[i]}] = moment.live_bytes[i];
+  Json devices = Json::object();
+  for (const recording::DeviceMoment& device : moment.devices) {
+    devices[recording::device_label(recording, device.device)] = {
+        {"counted_bytes", device.counted_bytes},
+        {"used_bytes", device.used_bytes},
+        {"total_bytes", device.total_bytes},
+        {"torch_allocated_bytes", device.torch_allocated_bytes},
+        {"torch_reserved_bytes", device.torch_reserved_bytes},
+    };
+  }
+  return {
+      {"time_ns", recording.realtime_of(moment.time_ns)},
+      {"rss_bytes", moment.rss_bytes},
+      {"live_bytes", std::move(live)},
+      {"devices", std::move(devices)},
+  };
+}
+
+}  // namespace oomrec::tools::views

@@ -1,0 +1,91 @@
+#include "tools/views/export/rows.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "common/text/text.h"
+#include "tools/base/text.h"
+
+namespace oomrec::tools::views {
+namespace {
+
+using text::base_name;
+
+void add(Held& to, std::uint64_t bytes, std::uint64_t count) {
+  to.bytes += bytes;
+  to.count += count;
+}
+
+std::string plain_name(const recording::Place& place, const recording::Places& places) {
+  if (place.kind == recording::Place::Kind::note) return place.function;
+  if (place.kind == recording::Place::Kind::python) {
+    return fmt::format("{} ({}:{})", place.function.empty() ? "?" : place.function,
+                       place.file.empty() ? "?" : text::base_name(place.file), place.line);
+  }
+  if (!place.function.empty()) return place.function;
+  const std::string module{text::base_name(places.module_path(place))};
+  return fmt::format("{}+{:#x}", module.empty() ? "unknown code" : module, place.offset);
+}
+
+// The name of the thread group of a stack: its outermost frame, but for a job's rank.
+std::string_view group_of(const session::View& view, std::uint32_t node) {
+  std::string_view name;
+  view.walk(node, [&](std::uint64_t frame) {
+    if (session::kind_of(frame) == session::FrameKind::special &&
+        session::special_of(frame) == session::SpecialFrame::thread_group)
+      name = view.string(session::argument_of(frame));
+  });
+  return name;
+}
+
+bool is_selected(const recording::Recording& recording, const recording::HolderFigures& holder,
+                 const Selection& selection) {
+  const bool in_space =
+      selection.space == "all" ? adds_up(holder.space) : name_of(holder.space) == selection.space;
+  return in_space &&
+         (selection.group.empty() || group_of(recording.view(), holder.node) == selection.group);
+}
+
+}  // namespace
+
+recording::StackId exported_stack(recording::Stacks& stacks, std::uint32_t node) {
+  return stacks.without_interpreter(stacks.of_node(node));
+}
+
+std::vector<HolderRow> holder_rows(const recording::Recording& recording, recording::Stacks& stacks,
+                                   const Selection& selection) {
+  std::vector<HolderRow> rows;
+  std::unordered_map<std::uint64_t, std::size_t> row_of;  // by space and stack
+  for (const recording::HolderFigures& holder : recording.holders()) {
+    if (!is_selected(recording, holder, selection)) continue;
+    const recording::StackId stack = exported_stack(stacks, holder.node);
+    const std::uint64_t key = static_cast<std::uint64_t>(holder.space) << 32 | stack;
+    const auto [at, is_new] = row_of.try_emplace(key, rows.size());
+    if (is_new) rows.push_back({stack, holder.space, holder.api, false, {}, {}, {}, 0});
+    HolderRow& row = rows[at->second];
+    row.estimated = row.estimated || holder.estimated;
+    add(row.end, holder.live_bytes, holder.live_count);
+    add(row.peak, holder.peak_bytes, holder.peak_count);
+    add(row.ever, holder.total_bytes, holder.total_count);
+    row.temporary += holder.temporary_count;
+  }
+  std::stable_sort(rows.begin(), rows.end(), [](const HolderRow& a, const HolderRow& b) {
+    return a.end.bytes > b.end.bytes;
+  });
+  return rows;
+}
+
+std::vector<recording::PlaceId> frames_of(const recording::Stacks& stacks,
+                                          recording::StackId stack) {
+  std::vector<recording::PlaceId> frames = stacks.places(stack);
+  if (frames.empty()) frames.push_back(0);
+  return frames;
+}
+
+std::string frame_name(const recording::Places& places, recording::PlaceId id) {
+  if (id == 0) return "[no stack was recorded]";
+  return clip(printable(plain_name(places[id], places)), kLongestName);
+}
+
+}  // namespace oomrec::tools::views

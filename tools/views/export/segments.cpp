@@ -1,0 +1,219 @@
+#include "tools/views/export/segments.h"
+
+#include <algorithm>
+#include <string_view>
+#include <unordered_map>
+
+namespace oomrec::tools::views {
+namespace {
+
+using session::DeviceBlock;
+using session::DeviceKey;
+using session::DeviceKind;
+using session::TableId;
+
+// Blocks of the heap no further apart than this are neighbours.
+constexpr std::uint64_t kNearBytes = 64 * 1024;
+// A driver's number beyond is a forged one.
+constexpr int kMostDevices = 1024;
+
+void sort_by_address(std::vector<SegmentBlock>& blocks) {
+  std::stable_sort(blocks.begin(), blocks.end(), [](const SegmentBlock& a, const SegmentBlock& b) {
+    return a.address < b.address;
+  });
+}
+
+std::uint64_t end_of(const SegmentBlock& block) {
+  const std::uint64_t end = block.address + block.bytes;
+  return end < block.address ? ~std::uint64_t{0} : end;
+}
+
+class Segments {
+ public:
+  explicit Segments(const recording::Recording& recording)
+      : recording_(recording), view_(recording.view()), host_(host_index(recording)) {}
+
+  std::vector<Segment> all() {
+    read_live_blocks();
+    add_device_segments();
+    add_heap_segments();
+    add_ranges();
+    std::stable_sort(segments_.begin(), segments_.end(), [](const Segment& a, const Segment& b) {
+      return a.device != b.device ? a.device < b.device : a.address < b.address;
+    });
+    return std::move(segments_);
+  }
+
+ private:
+  std::uint32_t node_of(std::uint32_t holder) const {
+    session::Holder row{};
+    return view_.read(TableId::holders, holder, row) ? row.node : 0;
+  }
+  Api api_of(std::uint32_t holder) const {
+    session::Holder row{};
+    return view_.read(TableId::holders, holder, row) ? static_cast<Api>(row.api) : Api::none;
+  }
+  Space space_of(std::uint32_t holder) const {
+    session::Holder row{};
+    view_.read(TableId::holders, holder, row);
+    return static_cast<Space>(row.space);
+  }
+
+  void read_live_blocks() {
+    session::LiveBlock block{};
+    for (std::uint64_t i = 1; i < view_.count(TableId::live_blocks); ++i) {
+      if (!view_.read(TableId::live_blocks, i, block) || block.address == 0) continue;
+      const Space space = space_of(block.holder);
+      const std::uint32_t node = node_of(block.holder);
+      if (space == Space::torch) {  // whose addresses are stored as one more
+        torch_.push_back({block.address - 1, block.bytes, node, true});
+      } else if (space == Space::heap) {
+        heap_.push_back({block.address, block.bytes, node, true});
+      }
+    }
+    for (std::uint64_t page = 1; page < view_.count(TableId::side_pages); ++page) {
+      view_.for_each_small_block(page, [&](const session::SmallBlock& small) {
+        heap_.push_back({small.address, small.bytes, small.node, true});
+      });
+    }
+    sort_by_address(torch_);
+    sort_by_address(heap_);
+  }
+
+  void add_device_segments() {
+    std::unordered_map<std::uint64_t, std::uint64_t> mapped_at;  // by handle
+    for_each_device_block([&](const DeviceBlock& block) {
+      if (block.what == static_cast<std::uint8_t>(DeviceKey::mapping))
+        mapped_at.try_emplace(block.owner, block.key);
+    });
+    for_each_device_block([&](const DeviceBlock& block) { add_device_segment(block, mapped_at); });
+  }
+
+  template <class Visit>
+  void for_each_device_block(Visit visit) const {
+    DeviceBlock block{};
+    for (std::uint64_t i = 1; i < view_.count(TableId::device_blocks); ++i) {
+      const bool live = view_.read(TableId::device_blocks, i, block) && block.key != 0 &&
+                        (block.flags & session::kDeviceDormant) == 0;
+      if (live) visit(block);
+    }
+  }
+
+  void add_device_segment(const DeviceBlock& block,
+                          const std::unordered_map<std::uint64_t, std::uint64_t>& mapped_at) {
+    const auto kind = static_cast<DeviceKind>(block.kind);
+    const bool of_device =
+        kind == DeviceKind::block || kind == DeviceKind::pooled || kind == DeviceKind::managed;
+    if (!of_device && kind != DeviceKind::host) return;
+    Segment segment;
+    segment.device = of_device ? device_index(recording_, block.device) : host_;
+    segment.address = block.key;
+    if (block.what == static_cast<std::uint8_t>(DeviceKey::handle)) {
+      const auto at = mapped_at.find(block.key);
+      if (at != mapped_at.end()) segment.address = at->second;
+    }
+    segment.bytes = block.bytes;
+    segment.node = node_of(block.holder);
+    fill_with_tensors(segment);
+    if (segment.blocks.empty()) {
+      const bool free =
+          of_device && is_taken_by_torch(recording_, api_of(block.holder), segment.node);
+      segment.blocks.push_back({segment.address, segment.bytes, free ? 0 : segment.node, !free});
+    }
+    segments_.push_back(std::move(segment));
+  }
+
+  // With PyTorch's blocks that lie in it, and what is free between them; nothing where there are
+  // none.
+  void fill_with_tensors(Segment& segment) const {
+    const std::uint64_t end = end_of({segment.address, segment.bytes, 0, true});
+    const auto first = std::lower_bound(
+        torch_.begin(), torch_.end(), segment.address,
+        [](const SegmentBlock& block, std::uint64_t address) { return block.address < address; });
+    std::uint64_t at = segment.address;
+    for (auto block = first; block != torch_.end() && block->address < end; ++block) {
+      if (block->address < at) continue;  // forged: inside of the one before
+      fill(segment, at, block->address);
+      at = std::min(end_of(*block), end);
+      segment.blocks.push_back({block->address, at - block->address, block->node, true});
+    }
+    if (!segment.blocks.empty()) fill(segment, at, end);
+  }
+
+  static void fill(Segment& segment, std::uint64_t from, std::uint64_t to) {
+    if (from < to) segment.blocks.push_back({from, to - from, 0, false});
+  }
+
+  void add_heap_segments() {
+    std::uint64_t end = 0;
+    for (const SegmentBlock& block : heap_) {
+      if (block.address < end) continue;  // forged
+      const bool is_near = end != 0 && block.address - end <= kNearBytes;
+      if (!is_near) segments_.push_back({host_, block.address, 0, block.node, {}});
+      Segment& segment = segments_.back();
+      if (is_near) fill(segment, end, block.address);
+      segment.blocks.push_back(block);
+      end = end_of(block);
+      segment.bytes = end - segment.address;
+    }
+  }
+
+  void add_ranges() {
+    session::LiveRange range{};
+    for (std::uint64_t i = 1; i < view_.count(TableId::live_ranges); ++i) {
+      if (!view_.read(TableId::live_ranges, i, range) || range.start == 0 ||
+          range.kind != static_cast<std::uint32_t>(session::RangeKind::counted))
+        continue;
+      const std::uint32_t node = node_of(range.holder);
+      segments_.push_back(
+          {host_, range.start, range.bytes, node, {{range.start, range.bytes, node, true}}});
+    }
+  }
+
+  const recording::Recording& recording_;
+  const session::View& view_;
+  const std::size_t host_;
+  std::vector<SegmentBlock> torch_, heap_;
+  std::vector<Segment> segments_;
+};
+
+}  // namespace
+
+std::size_t device_index(const recording::Recording& recording, std::uint32_t entry) {
+  session::Device device{};
+  const bool known = entry != 0 && recording.view().read(TableId::devices, entry, device) &&
+                     device.ordinal >= 0 && device.ordinal < kMostDevices;
+  return known ? static_cast<std::size_t>(device.ordinal) : 0;
+}
+
+std::size_t host_index(const recording::Recording& recording) {
+  std::size_t devices = 0;
+  const std::uint64_t count = recording.view().count(TableId::devices);
+  for (std::uint32_t entry = 1; entry < count; ++entry)
+    devices = std::max(devices, device_index(recording, entry) + 1);
+  return devices;
+}
+
+bool is_taken_by_torch(const recording::Recording& recording, Api api, std::uint32_t node) {
+  if (api == Api::reportMemoryUsageToProfiler) return true;
+  // The first frame that is not the driver's or the runtime's.
+  bool torch = false;
+  bool decided = false;
+  recording.view().walk(node, [&](std::uint64_t frame) {
+    if (decided || session::kind_of(frame) != session::FrameKind::native) return;
+    session::Module module{};
+    recording.view().read(TableId::modules, session::module_of(frame), module);
+    const std::string_view path = recording.view().string(module.path);
+    const std::string_view name = path.substr(path.rfind('/') + 1);
+    if (name.starts_with("libcuda") || name.starts_with("libamdhip")) return;
+    decided = true;
+    torch = name.starts_with("libc10");
+  });
+  return torch;
+}
+
+std::vector<Segment> segments_of(const recording::Recording& recording) {
+  return Segments{recording}.all();
+}
+
+}  // namespace oomrec::tools::views

@@ -1,0 +1,99 @@
+#include "tools/views/report/data.h"
+
+#include <fmt/format.h>
+
+#include "common/text/text.h"
+#include "tools/base/terminal.h"
+#include "tools/base/text.h"
+#include "tools/bundles/opening/other_processes.h"
+#include "tools/findings/advice/advice.h"
+#include "tools/findings/fragmentation/page.h"
+#include "tools/findings/leaks/page.h"
+#include "tools/views/report/facts.h"
+#include "tools/views/report/over_time.h"
+#include "tools/views/report/rows.h"
+
+namespace oomrec::tools::views {
+namespace {
+
+// Number of the recorded process among those of the page, whose array may be null.
+std::uint16_t own_number(const Json& processes) {
+  for (std::size_t i = 0; processes.is_array() && i < processes.size(); ++i)
+    if (text_of(processes[i], "relation") == "self") return static_cast<std::uint16_t>(i);
+  return 0;
+}
+
+Json advice_json(const bundles::Source& source, const findings::Leaks& leaks,
+                 const ReportRows& rows) {
+  Json list = Json::array();
+  // A job's advice is about one rank's recording, whose holders are no rows here.
+  const bool job = source.is_job();
+  for (const findings::Hint& hint :
+       job ? findings::advice_for(source)
+           : findings::advice_of(findings::advice_facts(source, leaks))) {
+    const auto row = hint.holder && !job ? rows.row_of(*hint.holder) : std::nullopt;
+    list.push_back(
+        {{"rule", hint.rule}, {"text", hint.text}, {"row", row ? Json(*row) : Json(nullptr)}});
+  }
+  return list;
+}
+
+// As the bundles of the others have them: what they held when each was written.
+void add_other_processes(const bundles::Source& source, const Json& processes, StackTrie& trie,
+                         ReportRows& rows) {
+  bundles::for_each_other_process(
+      source, processes, [&](std::size_t number, const bundles::Source& other) {
+        NamedStacks stacks{*other.recording, *other.places, trie};
+        rows.add_process(*other.recording, stacks, static_cast<std::uint16_t>(number));
+        trie.add_places(*other.places, nullptr);
+      });
+}
+
+}  // namespace
+
+std::string program_name(const recording::Recording& recording) {
+  using text::base_name;
+  const std::string program{
+      text::base_name(recording.view().string(recording.header().executable))};
+  if (program.starts_with("python")) {
+    for (const std::string& word : recording.arguments())
+      if (word.ends_with(".py")) return printable(text::base_name(word));
+  }
+  return program.empty() ? "program" : printable(program);
+}
+
+std::string report_title(const bundles::Source& source) {
+  const std::string program = clip(program_name(*source.recording), kColumns);
+  if (source.is_job())
+    return fmt::format("{} ({})", program,
+                       plural(member(source.ranks, "ranks").size(), "rank", "ranks"));
+  return fmt::format("{} (pid {})", program, source.recording->header().pid);
+}
+
+ReportData report_data(const bundles::Source& source) {
+  Json json = report_facts(source);
+  Container container;
+  StackTrie trie;
+  NamedStacks stacks{*source.recording, *source.places, trie};
+  ReportRows rows{*source.recording, stacks, own_number(json["processes"]), source.ranks};
+  add_over_time(*source.recording, stacks, rows, container, json);
+  add_ranks_over_time(source, container);
+  trie.add_places(*source.places, source.lines.get());
+  add_other_processes(source, json["processes"], trie, rows);
+  rows.add_to(container);
+  trie.add_to(container);
+  const findings::LeakReport leaks{source};
+  json["advice"] = advice_json(source, leaks.leaks(), rows);
+  constexpr std::size_t kMostLeaks = 100;
+  json["leaks"] = leaks.json(kMostLeaks);
+  // Of one process alone: a job's recording has no single blocks.
+  json["fragmentation"] =
+      source.is_job() ? Json(nullptr)
+                      : findings::fragmentation_json(findings::fragmentation_of(source), source);
+  json["groups"] = trie.groups();
+  json["labels"] = trie.labels();
+  json["strings"] = trie.texts();
+  return {container.deflated(std::move(json)), trie.labels()};
+}
+
+}  // namespace oomrec::tools::views

@@ -1,0 +1,113 @@
+#include "tools/views/report/named_stacks.h"
+
+#include <limits>
+
+#include "tools/views/report/place_kinds.h"
+
+namespace oomrec::tools::views {
+namespace {
+
+using session::SpecialFrame;
+using session::TableId;
+
+std::uint16_t number_in(TextTable& table, std::string_view text) {
+  const std::uint32_t id = table.id(text);
+  return id <= std::numeric_limits<std::uint16_t>::max() ? static_cast<std::uint16_t>(id)
+                                                         : std::uint16_t{0};
+}
+
+}  // namespace
+
+std::uint32_t StackTrie::child(std::uint32_t parent, std::uint32_t place) {
+  const std::uint64_t key = std::uint64_t{parent} << 32 | place;
+  const auto [at, is_new] = children_.try_emplace(key, static_cast<std::uint32_t>(parents_.size()));
+  if (is_new) {
+    parents_.push_back(parent);
+    node_places_.push_back(place);
+  }
+  return at->second;
+}
+
+void StackTrie::add_places(const recording::Places& places, recording::SourceLines* lines) {
+  for (recording::PlaceId id = 0; id < places.size(); ++id) {
+    const recording::Place& place = places[id];
+    functions_.push_back(texts_.id(name_of_place(place, places)));
+    files_.push_back(texts_.id(place.file));
+    line_numbers_.push_back(place.line);
+    modules_.push_back(texts_.id(places.module_path(place)));
+    sources_.push_back(lines != nullptr ? texts_.id(lines->of(place)) : 0);
+    kinds_.push_back(kind_bits(id, places));
+  }
+}
+
+std::uint16_t StackTrie::group(std::string_view text) { return number_in(groups_, text); }
+std::uint16_t StackTrie::label(std::string_view text) { return number_in(labels_, text); }
+
+void StackTrie::add_to(Container& container) const {
+  container.add("node_parent", parents_);
+  container.add("node_place", node_places_);
+  container.add("place_function", functions_);
+  container.add("place_file", files_);
+  container.add("place_line", line_numbers_);
+  container.add("place_source", sources_);
+  container.add("place_module", modules_);
+  container.add("place_kind", kinds_);
+}
+
+NamedStacks::NamedStacks(const recording::Recording& recording, recording::Places& places,
+                         StackTrie& trie)
+    : recording_(recording),
+      places_(places),
+      trie_(trie),
+      first_place_(trie.place_count()),
+      of_node_(recording.view().count(TableId::nodes)),
+      known_(of_node_.size()) {}
+
+NamedStack NamedStacks::inside(NamedStack outer, std::uint64_t frame) {
+  if (session::kind_of(frame) == session::FrameKind::special) {
+    const std::string text = recording_.text(session::argument_of(frame));
+    switch (session::special_of(frame)) {
+      case SpecialFrame::thread_group:
+        outer.group = trie_.group(text);
+        return outer;
+      case SpecialFrame::context:
+        outer.label =
+            trie_.label(outer.label == 0 ? text : trie_.labels()[outer.label] + " / " + text);
+        return outer;
+      case SpecialFrame::rank:
+        outer.rank = session::argument_of(frame) + 1;
+        return outer;
+      default:
+        break;
+    }
+  }
+  const std::vector<recording::PlaceId>& frame_places = places_.of_frame(frame);
+  for (auto place = frame_places.rbegin(); place != frame_places.rend(); ++place)
+    outer.node = trie_.child(outer.node, first_place_ + *place);
+  return outer;
+}
+
+NamedStack NamedStacks::of_node(std::uint32_t node) {
+  // Outwards to a node that is known, then back in.
+  unknown_.clear();
+  session::Node entry{};
+  NamedStack stack;
+  while (node != 0 && node < known_.size()) {
+    if (known_[node]) {
+      stack = of_node_[node];
+      break;
+    }
+    if (!recording_.view().read(TableId::nodes, node, entry)) break;
+    unknown_.emplace_back(node, entry.frame);
+    if (entry.parent >= node) break;  // forged: parents are always older
+    node = entry.parent;
+  }
+  for (auto at = unknown_.rbegin(); at != unknown_.rend(); ++at) {
+    stack = inside(stack, at->second);
+    of_node_[at->first] = stack;
+    known_[at->first] = true;
+  }
+  return stack;
+}
+
+}  // namespace oomrec::tools::views

@@ -1,0 +1,90 @@
+// A stack as a list, innermost first: the program's own lines stand out, machinery is folded away.
+"use strict";
+
+// How well a place tells what its stack is about, as the commands have it (telling_of() in
+// tools/recording/analysis/statistics.cpp): 3 a line of the program's own, 2 of Python, 1 a
+// function that is not the allocator's, the C or the C++ library's.
+const tellingOf = (data, place) => {
+  const {kind} = report;
+  const flags = data.place_kind[place];
+  if ((flags & kind.mask) === kind.python) return flags & kind.own ? 3 : 2;
+  const name = data.strings[data.place_function[place]];
+  return flags & kind.allocator || name === "" || /\+0x[0-9a-f]+$/.test(name) ? 0 : 1;
+};
+
+// The place that a stack is known by: the innermost of those that tell most; undefined: no stack.
+report.telling = (data, node) => {
+  data.telling ??= Uint8Array.from({length: data.places}, (_, place) => tellingOf(data, place));
+  let best;
+  for (let at = node; at !== 0; at = data.node_parent[at]) {
+    const place = data.node_place[at];
+    if (best === undefined || data.telling[place] > data.telling[best]) best = place;
+    if (data.telling[best] === 3) break;
+  }
+  return best;
+};
+
+// source: the line of code, "" for none.
+report.frameItem = (name, where, source = "") => {
+  const {element} = report;
+  return [
+    element("span", {class: "function", title: name.length > 40 ? name : null}, name), " ",
+    element("span", {class: "where"}, where),
+    source === "" ? null : element("code", {class: "source"}, source)
+  ];
+};
+
+report.stackList = (data, node) => {
+  const {element, kind} = report;
+  return report.foldedList(report.stackOf(data, node).map((place) => {
+    const flags = data.place_kind[place];
+    if (flags & (kind.interpreter | kind.imports)) return null;
+    return element(
+        "li", {class: flags & kind.own ? "own" : null},
+        report.frameItem(
+            report.placeName(data, place), report.placeWhere(data, place),
+            report.placeSource(data, place)));
+  }));
+};
+
+// FRAMEs of a command's JSON. Beyond the first line of Python the interpreter's functions are
+// folded.
+report.frameList = (frames) => {
+  const {element} = report;
+  const line = frames.findIndex((frame) => frame.kind === "python");
+  const ofInterpreter = (frame, i) => line >= 0 && i > line && frame.kind === "native" &&
+      (/\/(lib)?python3[^/]*$/.test(frame.module ?? "") ||
+       /^(__libc_start|_start$)/.test(frame.function ?? ""));
+  return report.foldedList(frames.map((frame, i) => {
+    if (ofInterpreter(frame, i)) return null;
+    const line = frame.line ? `:${frame.line}` : "";
+    const module = report.baseName(frame.module ?? "");
+    const where = frame.file ? report.baseName(frame.file) + line : module;
+    const name = frame.function ??
+        (module ? `${module}+0x${Number(frame.offset ?? 0).toString(16)}` : "(unknown)");
+    return element(
+        "li", {class: frame.kind === "python" ? "own" : null},
+        report.frameItem(
+            report.text(name), report.text(where), report.text((frame.source ?? "").trim())));
+  }));
+};
+
+// items: <li>, or null for a frame that is only counted.
+report.foldedList = (items) => {
+  const {element} = report;
+  const list = element("ol", {class: "stack"});
+  let folded = 0;
+  for (const item of [...items, undefined]) {
+    if (item === null) {
+      ++folded;
+      continue;
+    }
+    if (folded > 0)
+      list.append(element(
+          "li", {class: "quiet"},
+          `… ${report.plural(folded, "frame", "frames")} of the interpreter`));
+    folded = 0;
+    if (item) list.append(item);
+  }
+  return list;
+};

@@ -1,0 +1,24 @@
+#include "tools/views/report/text_table.h"
+
+#include "tools/base/text.h"
+
+namespace oomrec::tools::views {
+namespace {
+
+// Names of C++ templates are some thousand characters long.
+constexpr std::size_t kLongest = 4096;
+
+}  // namespace
+
+TextTable::TextTable() { id(""); }
+
+std::uint32_t TextTable::id(std::string_view text) {
+  // A byte is a column at most, so that what is cut away need not be made printable.
+  std::string shown = clip(printable(text.substr(0, 4 * kLongest)), kLongest);
+  const auto [at, is_new] =
+      ids_.try_emplace(std::move(shown), static_cast<std::uint32_t>(texts_.size()));
+  if (is_new) texts_.push_back(at->first);
+  return at->second;
+}
+
+}  // namespace oomrec::tools::views

@@ -1,0 +1,65 @@
+#include "tools/views/screen/chooser.h"
+
+#include <algorithm>
+
+namespace oomrec::tools::views {
+namespace {
+
+std::size_t page_of(Size size) { return size.rows > 2 ? size.rows - 2 : 1; }
+
+}  // namespace
+
+bool move_by(Key key, std::size_t count, std::size_t page, std::size_t& position) {
+  const std::size_t last = count != 0 ? count - 1 : 0;
+  const auto forward = [&](std::size_t by) { position = std::min(last, position + by); };
+  const auto back = [&](std::size_t by) { position -= std::min(position, by); };
+  switch (key) {
+    case Key::up:
+      back(1);
+      return true;
+    case Key::down:
+      forward(1);
+      return true;
+    case Key::page_up:
+      back(page);
+      return true;
+    case Key::page_down:
+      forward(page);
+      return true;
+    case Key::home:
+      position = 0;
+      return true;
+    case Key::end:
+      position = last;
+      return true;
+    default:
+      return false;
+  }
+}
+
+std::size_t scrolled_to(std::size_t position, std::size_t page, std::size_t first) {
+  if (position < first) return position;
+  return position >= first + page ? position - page + 1 : first;
+}
+
+Chooser::Answer Chooser::key(Key key, Size size) {
+  if (move_by(key, lines_.size(), page_of(size), chosen_)) return Answer::open;
+  if (key == Key::enter) return lines_.empty() ? Answer::left : Answer::chosen;
+  const bool leaves = key == Key::escape || character(key) == U'q' || character(key) == U'?';
+  return leaves ? Answer::left : Answer::open;
+}
+
+Picture Chooser::picture(Size size) {
+  const std::size_t page = page_of(size);
+  first_ = scrolled_to(chosen_, page, first_);
+  Picture picture{Line{" " + title_, Colour::plain, true}};
+  for (std::size_t i = first_; i < std::min(lines_.size(), first_ + page); ++i) {
+    picture.push_back(lines_[i]);
+    picture.back().reversed = i == chosen_;
+  }
+  picture.resize(size.rows - 1);
+  picture.push_back(Line{" ↑↓ move   Enter chooses   Esc goes back", Colour::plain, true});
+  return picture;
+}
+
+}  // namespace oomrec::tools::views

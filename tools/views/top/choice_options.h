@@ -1,0 +1,42 @@
+// What the live view shows at first, on the command line of `top` and of `run --live`.
+#pragma once
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "tools/base/arguments.h"
+#include "tools/views/top/table.h"
+
+namespace oomrec::tools::views {
+
+struct ChoiceOptions {
+  std::string by = "stack", sort = "own", frames = "merged", space = "all";
+
+  void add_to(Arguments& arguments) {
+    const auto words = [](const auto& names) {
+      return std::vector<std::string>(std::begin(names), std::end(names));
+    };
+    std::vector<std::string> spaces = words(kSpaceNames);
+    spaces.insert(spaces.begin(), "all");
+    arguments.choice("--by", "WHAT", by, words(kByNames), "what a row is (stack)");
+    arguments.choice("--sort", "FIGURE", sort, words(kSortNames), "the largest first of (own)");
+    arguments.choice("--frames", "KIND", frames, words(kFramesNames),
+                     "which frames of a stack count (merged)");
+    arguments.choice("--space", "SPACE", space, spaces, "what to count (all: what adds up)");
+  }
+
+  Choice choice() const {
+    const auto index = [](const auto& names, const std::string& word) {
+      return std::find(std::begin(names), std::end(names), word) - std::begin(names);
+    };
+    Choice choice;
+    choice.by = static_cast<By>(index(kByNames, by));
+    choice.sort = static_cast<SortBy>(index(kSortNames, sort));
+    choice.frames = static_cast<Frames>(index(kFramesNames, frames));
+    if (space != "all") choice.space = static_cast<Space>(index(kSpaceNames, space));
+    return choice;
+  }
+};
+
+}  // namespace oomrec::tools::views

@@ -1,0 +1,65 @@
+#include "tools/views/top/top_json.h"
+
+#include <cmath>
+
+#include "tools/recording/reading/devices.h"
+#include "tools/recording/stack_text/stack_text.h"
+#include "tools/views/plot/timeline_json.h"
+
+namespace oomrec::tools::views {
+namespace {
+
+Json row_json(const Row& row, const Scene& scene) {
+  const Names& names = scene.table.names();
+  const recording::Places& places = names.places();
+  const By by = scene.choice.by;
+  const recording::PlaceId place = by == By::stack      ? scene.table.paths()[row.path].subject
+                                   : by == By::function ? names.place_of_function(row.key)
+                                                        : 0;
+  const std::string& file = by == By::file ? names.file(row.key) : places[place].file;
+  const bool line = by == By::stack && places[place].line != 0;
+  return {
+      {"function", text_or_null(places[place].function)},
+      {"file", text_or_null(file)},
+      {"line", line ? Json(places[place].line) : Json(nullptr)},
+      {"own_bytes", row.own},
+      {"total_bytes", row.total},
+      {"count", row.count},
+      {"growth_bytes_per_s", std::llround(row.growth)},
+      {"stack", by == By::stack
+                    ? recording::stack_json(scene.table.paths().places(row.path), places)
+                    : Json(nullptr)},
+  };
+}
+
+}  // namespace
+
+Json top_json(const Scene& scene) {
+  const recording::LiveSession& session = scene.session;
+  const recording::Recording& recording = session.recording();
+  const Choice& choice = scene.choice;
+  Json rows = Json::array();
+  for (const Row& row : scene.rows.rows) rows.push_back(row_json(row, scene));
+  return {
+      {"schema_version", 1},
+      {"pid", session.process().pid},
+      {"arguments", recording.arguments()},
+      {"mode", name_of(recording.mode_now())},
+      {"estimated", recording.estimated()},
+      {"elapsed_s", static_cast<double>(session.elapsed_ns() / 1'000'000) / 1000},
+      {"ended", session.ended() ? Json(session.ending()) : Json(nullptr)},
+      {"moment", moment_json(session.timeline().moments.back(), recording)},
+      {"limits", limits_json(session.timeline(), recording)},
+      {"by", kByNames[static_cast<std::size_t>(choice.by)]},
+      {"sort", kSortNames[static_cast<std::size_t>(choice.sort)]},
+      {"frames", kFramesNames[static_cast<std::size_t>(choice.frames)]},
+      {"space", choice.space ? Json(name_of(*choice.space)) : Json("all")},
+      {"threads", choice.group ? Json(scene.holders.groups()[*choice.group]) : Json(nullptr)},
+      {"search", text_or_null(choice.search)},
+      {"held_bytes", scene.rows.held},
+      {"row_count", scene.rows.there},
+      {"rows", rows},
+  };
+}
+
+}  // namespace oomrec::tools::views

@@ -1,0 +1,218 @@
+#include "tools/views/top/top_view.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "common/system/files.h"
+#include "tools/base/text.h"
+#include "tools/recording/stack_text/stack_text.h"
+#include "tools/views/screen/columns.h"
+#include "tools/views/top/row_text.h"
+
+namespace oomrec::tools::views {
+namespace {
+
+constexpr std::size_t kRowsAhead = 200;  // sorted beyond those on the screen
+
+}  // namespace
+
+// A key, how it is called, what it does.
+struct TopView::Binding {
+  Key key;
+  std::string_view name, help;
+  void (*action)(TopView&);
+};
+
+const std::vector<TopView::Binding>& TopView::bindings() {
+  const auto on = [](char32_t character) { return static_cast<Key>(character); };
+  static const std::vector<Binding> all = {
+      {on(U'1'), "1", "by stack", [](TopView& view) { view.choice_.by = By::stack; }},
+      {on(U'2'), "2", "by function", [](TopView& view) { view.choice_.by = By::function; }},
+      {on(U'3'), "3", "by file", [](TopView& view) { view.choice_.by = By::file; }},
+      {Key::tab, "Tab", "the next of these three",
+       [](TopView& view) {
+         view.choice_.by = static_cast<By>((static_cast<unsigned>(view.choice_.by) + 1) % 3);
+       }},
+      {on(U'o'), "o", "sort by what is held: own",
+       [](TopView& view) { view.choice_.sort = SortBy::own; }},
+      {on(U't'), "t", "sort by total: with what is held further in",
+       [](TopView& view) { view.choice_.sort = SortBy::total; }},
+      {on(U'c'), "c", "sort by the number of blocks",
+       [](TopView& view) { view.choice_.sort = SortBy::count; }},
+      {on(U'g'), "g", "sort by growth, over the last seconds",
+       [](TopView& view) { view.choice_.sort = SortBy::growth; }},
+      {on(U'/'), "/", "only rows with a frame that holds these words; Esc: all again",
+       [](TopView& view) { view.search_.emplace(); }},
+      {Key::escape, "Esc", "search no more", [](TopView& view) { view.choice_.search.clear(); }},
+      {on(U's'), "s", "which space of memory", [](TopView& view) { view.choose_space(); }},
+      {on(U'r'), "r", "which threads, by their name", [](TopView& view) { view.choose_group(); }},
+      {on(U'p'), "p", "which process", [](TopView& view) { view.choose_process(); }},
+      {on(U'f'), "f", "frames: merged, Python's only, native only",
+       [](TopView& view) {
+         view.choice_.frames =
+             static_cast<Frames>((static_cast<unsigned>(view.choice_.frames) + 1) % 3);
+       }},
+      {Key::enter, "Enter", "the whole stack of a row", [](TopView& view) { view.show_stack(); }},
+      {on(U' '), "Space", "hold the figures, or let them go on",
+       [](TopView& view) { view.paused_ = !view.paused_; }},
+      {on(U'?'), "?", "this page", [](TopView& view) { view.show_help(); }},
+      {on(U'h'), "h", "this page", [](TopView& view) { view.show_help(); }},
+  };
+  return all;
+}
+
+TopView::TopView(recording::LiveProcess process,
+                 std::shared_ptr<const recording::CacheDirectory> cache, const Choice& choice,
+                 std::string further_keys)
+    : cache_(std::move(cache)), choice_(choice), further_keys_(std::move(further_keys)) {
+  show(std::move(process));
+}
+
+void TopView::show(recording::LiveProcess process) {
+  table_.reset();
+  session_ = std::make_unique<recording::LiveSession>(std::move(process), cache_);
+  table_ = std::make_unique<Table>(session_->stacks(), session_->places());
+  holders_ = HoldersNow{};
+  holders_.refresh(session_->recording(), system::monotonic_ns());
+  choice_.group.reset();
+  ending_.clear();
+  selected_ = scroll_ = 0;
+}
+
+void TopView::look() {
+  if (session_->replaced()) {
+    auto next = recording::live_process(session_->process().pid);
+    if (next && next->start_ticks == session_->process().start_ticks) show(std::move(*next));
+  }
+  if (paused_ || session_->ended()) return;
+  session_->look();
+  holders_.refresh(session_->recording(), system::monotonic_ns());
+  if (session_->ended()) ending_ = session_->ending();
+}
+
+Scene TopView::scene(std::size_t most_rows, bool utf8) {
+  rows_ = table_->rows(holders_, choice_, most_rows);
+  return {*session_, holders_, *table_, choice_, rows_, selected_, scroll_, foot(), paused_, utf8};
+}
+
+std::string TopView::foot() const {
+  if (search_) return fmt::format(" search: {}_", printable(choice_.search));
+  if (session_->ended()) return fmt::format(" the process {}   q leaves", ending_);
+  return fmt::format(
+      " q quit  ? keys  Tab {}  o t c g sort  / search  s space  r threads  Space {}{}",
+      kByNames[(static_cast<unsigned>(choice_.by) + 1) % 3], paused_ ? "go on" : "hold",
+      further_keys_);
+}
+
+Picture TopView::picture(Size size, bool utf8) {
+  size_ = size;
+  if (chooser_) return chooser_->picture(size);
+  const std::size_t page = table_rows(*session_, size);
+  const std::size_t wanted = std::max(selected_, scroll_) + page + kRowsAhead;
+  rows_ = table_->rows(holders_, choice_, wanted);
+  selected_ = std::min(selected_, rows_.rows.empty() ? 0 : rows_.rows.size() - 1);
+  scroll_ = scrolled_to(selected_, page, scroll_);
+  return picture_of(
+      {*session_, holders_, *table_, choice_, rows_, selected_, scroll_, foot(), paused_, utf8},
+      size);
+}
+
+// Rows are left out as the words are typed.
+void TopView::search(Key key) {
+  const Prompt::Answer answer = search_->key(key);
+  choice_.search = answer == Prompt::Answer::left ? std::string{} : search_->text();
+  if (answer != Prompt::Answer::open) search_.reset();
+  selected_ = 0;
+}
+
+bool TopView::key(Key key) {
+  if (search_) {
+    search(key);
+    return true;
+  }
+  if (key == Key::interrupt) return false;
+  if (chooser_) {
+    const Chooser::Answer answer = chooser_->key(key, size_);
+    const std::size_t chosen = chooser_->chosen();
+    if (answer != Chooser::Answer::open) chooser_.reset();
+    if (answer == Chooser::Answer::chosen) take_(chosen);
+    return true;
+  }
+  if (character(key) == U'q') return false;
+  if (move_by(key, rows_.rows.size(), table_rows(*session_, size_), selected_)) return true;
+  const auto binding = std::find_if(bindings().begin(), bindings().end(),
+                                    [&](const Binding& known) { return known.key == key; });
+  if (binding != bindings().end()) binding->action(*this);
+  return true;
+}
+
+void TopView::open(std::string title, std::vector<Line> lines, std::size_t chosen,
+                   std::function<void(std::size_t)> take) {
+  chooser_.emplace(std::move(title), std::move(lines), chosen);
+  take_ = std::move(take);
+}
+
+void TopView::choose_space() {
+  std::vector<Line> lines{Line{" all that add up"}};
+  std::vector<std::optional<Space>> spaces{std::nullopt};
+  std::size_t chosen = 0;
+  for (std::size_t i = 0; i < kSpaceCount; ++i) {
+    const auto space = static_cast<Space>(i);
+    if (!holders_.has(space)) continue;
+    if (choice_.space == space) chosen = spaces.size();
+    spaces.emplace_back(space);
+    lines.emplace_back(fmt::format(" {}", name_of(space)));
+  }
+  open("which space of memory", std::move(lines), chosen,
+       [this, spaces](std::size_t at) { choice_.space = spaces[at]; });
+}
+
+void TopView::choose_group() {
+  std::vector<Line> lines{Line{" all threads"}};
+  for (std::size_t i = 1; i < holders_.groups().size(); ++i)
+    lines.emplace_back(fmt::format(" {}", printable(holders_.groups()[i])));
+  open("which threads, by their name without digits", std::move(lines), choice_.group.value_or(0),
+       [this](std::size_t at) {
+         choice_.group = at == 0 ? std::nullopt : std::optional{static_cast<std::uint16_t>(at)};
+       });
+}
+
+void TopView::choose_process() {
+  const std::vector<recording::LiveProcess> processes = recording::live_processes();
+  std::vector<Line> lines;
+  std::size_t chosen = 0;
+  for (const recording::LiveProcess& process : processes) {
+    if (process.pid == session_->process().pid) chosen = lines.size();
+    lines.emplace_back(fmt::format(" {:>8}  {:>10}  {}", process.pid,
+                                   size_text(process.recording->held_bytes()), process.title()));
+  }
+  open("which process: those of yours that are recorded now", std::move(lines), chosen,
+       [this, processes](std::size_t at) { show(processes[at]); });
+}
+
+void TopView::show_stack() {
+  if (selected_ >= rows_.rows.size()) return;
+  const Row& row = rows_.rows[selected_];
+  const recording::Places& places = session_->places();
+  std::vector<Line> lines;
+  for (const recording::PlaceId place : table_->paths().places(row.path)) {
+    const bool own =
+        recording::telling_of(places[place], places) == recording::Telling::own_python_line;
+    lines.emplace_back(" " + recording::place_text(places[place], places),
+                       own ? Colour::cyan : Colour::plain);
+  }
+  open(fmt::format("{}  {}", size_text(row.own), row_text(row, choice_.by, *table_)),
+       std::move(lines), 0, [](std::size_t) {});
+}
+
+void TopView::show_help() {
+  std::vector<Line> lines;
+  for (const Binding& binding : bindings())
+    lines.emplace_back(fmt::format("  {:<7} {}", binding.name, binding.help));
+  lines.emplace_back("  arrows  move; Page Up, Page Down, Home, End, too");
+  lines.emplace_back("  q       leave; the program goes on");
+  open("keys", std::move(lines), 0, [](std::size_t) {});
+}
+
+}  // namespace oomrec::tools::views

@@ -1,0 +1,160 @@
+#include "tools/views/tree/tree_view.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "tools/base/text.h"
+#include "tools/recording/stack_text/stack_text.h"
+#include "tools/views/screen/chooser.h"
+#include "tools/views/screen/columns.h"
+
+namespace oomrec::tools::views {
+namespace {
+
+constexpr std::size_t kDeepestIndent = 10;  // levels: further in, the depth is told by a number
+
+}  // namespace
+
+TreeView::TreeView(std::string title, const recording::TreeNode& root,
+                   const recording::Places& places)
+    : title_(std::move(title)), root_(root), places_(places) {
+  list();
+}
+
+void TreeView::list() {
+  items_.clear();
+  list(root_, 0, std::nullopt);
+}
+
+// What is the only way on is not indented further: it reads as a stack, however deep.
+void TreeView::list(const recording::TreeNode& node, std::size_t indent,
+                    std::optional<std::size_t> parent) {
+  for (const recording::TreeNode& child : node.children) {
+    const std::size_t at = items_.size();
+    items_.push_back({&child, indent, parent.value_or(at)});
+    if (is_open(child)) list(child, indent + (child.children.size() == 1 ? 0 : 1), at);
+  }
+}
+
+// With what is the only way on from there.
+void TreeView::open(const recording::TreeNode& node, bool all_below) {
+  for (const recording::TreeNode* at = &node; !at->children.empty(); at = &at->children.front()) {
+    open_.insert(at);
+    if (at->children.size() != 1) break;
+  }
+  if (!all_below) return;
+  open_.insert(&node);
+  for (const recording::TreeNode& child : node.children) open(child, true);
+}
+
+// A branch that is closed already is left for the one that it belongs to.
+void TreeView::close_or_leave() {
+  const Item item = items_[selected_];
+  if (open_.erase(item.node) != 0) return;
+  selected_ = item.parent;
+}
+
+void TreeView::select(const recording::TreeNode* node) {
+  list();
+  const auto at = std::find_if(items_.begin(), items_.end(),
+                               [&](const Item& item) { return item.node == node; });
+  if (at != items_.end()) selected_ = static_cast<std::size_t>(at - items_.begin());
+}
+
+// The first branch behind `after` that holds the words; those around it are opened.
+const recording::TreeNode* TreeView::find_in(const recording::TreeNode& node,
+                                             const recording::TreeNode* after, bool& passed) {
+  for (const recording::TreeNode& child : node.children) {
+    const bool here =
+        passed && holds(recording::place_text(places_[child.place], places_), wanted_);
+    passed = passed || &child == after;
+    const recording::TreeNode* const found = here ? &child : find_in(child, after, passed);
+    if (found == nullptr) continue;
+    open_.insert(&node);
+    return found;
+  }
+  return nullptr;
+}
+
+// From the chosen one on, then from the top.
+void TreeView::find_next() {
+  if (wanted_.empty() || items_.empty()) return;
+  bool passed = false;
+  const recording::TreeNode* found = find_in(root_, items_[selected_].node, passed);
+  passed = true;
+  if (found == nullptr) found = find_in(root_, nullptr, passed);
+  found_ = found != nullptr;
+  if (found_) select(found);
+}
+
+bool TreeView::key(Key key) {
+  if (search_) {
+    const Prompt::Answer answer = search_->key(key);
+    if (answer == Prompt::Answer::done) wanted_ = search_->text();
+    if (answer != Prompt::Answer::open) search_.reset();
+    if (answer == Prompt::Answer::done) find_next();
+    return true;
+  }
+  found_ = true;
+  if (key == Key::interrupt || character(key) == U'q') return false;
+  if (move_by(key, items_.size(), page_, selected_) || items_.empty()) return true;
+  const recording::TreeNode& node = *items_[selected_].node;
+  if (key == Key::right) {
+    open(node, false);
+  } else if (key == Key::left) {
+    close_or_leave();
+  } else if (key == Key::enter || character(key) == U' ') {
+    if (open_.erase(&node) == 0) open(node, false);
+  } else if (character(key) == U'*') {
+    open(node, true);
+  } else if (character(key) == U'/') {
+    search_.emplace();
+  } else if (character(key) == U'n') {
+    find_next();
+  }
+  list();
+  return true;
+}
+
+Line TreeView::line_of(const Item& item) const {
+  const recording::TreeNode& node = *item.node;
+  const double share = static_cast<double>(node.bytes) / static_cast<double>(root_.bytes);
+  Line line{fmt::format("{:>7}  {:>10}  ", percent_text(share), size_text(node.bytes)),
+            Colour::yellow};
+  const std::size_t indent = std::min(item.indent, kDeepestIndent);
+  line.add(std::string(2 * indent, ' '));
+  if (indent < item.indent) line.add(fmt::format("({}) ", item.indent), Colour::dim);
+  line.add(node.children.empty() ? "  " : is_open(node) ? "▾ " : "▸ ", Colour::bold);
+  const recording::Place& place = places_[node.place];
+  const bool own = recording::telling_of(place, places_) == recording::Telling::own_python_line;
+  line.add(recording::place_text(place, places_), own ? Colour::cyan : Colour::plain);
+  if (node.small_children != 0 && is_open(node)) {
+    line.add(
+        fmt::format("  … {}", plural(node.small_children, "smaller branch", "smaller branches")),
+        Colour::dim);
+  }
+  if (node.is_cut) line.add("  …", Colour::dim);
+  return line;
+}
+
+std::string TreeView::foot() const {
+  if (search_) return fmt::format(" search: {}_", printable(search_->text()));
+  if (!found_) return fmt::format(" \"{}\" is nowhere in it", printable(wanted_));
+  return " q quit  ↑↓ move  → open  ← close  * open all below  / search  n next";
+}
+
+Picture TreeView::picture(Size size) {
+  page_ = size.rows > 2 ? size.rows - 2 : 1;
+  first_ = scrolled_to(selected_, page_, first_);
+  Picture picture{Line{" " + title_, Colour::plain, true}};
+  for (std::size_t i = first_; i < std::min(items_.size(), first_ + page_); ++i) {
+    picture.push_back(line_of(items_[i]));
+    picture.back().reversed = i == selected_;
+  }
+  picture.resize(std::max<std::size_t>(size.rows, 1) - 1);
+  picture.push_back(Line{foot(), Colour::plain, true});
+  return picture;
+}
+
+}  // namespace oomrec::tools::views
