@@ -12,6 +12,8 @@ from pathlib import Path
 
 COMMENT = re.compile(r"#[^\n]*")
 LIBRARY = re.compile(r"\b(?:static_library|shared_library|executable)\(")
+# What the root's shared library takes from the folder of the exported functions.
+LIST = re.compile(r"\bshim_dependencies = \[([^\]]*)\]")
 DEPENDENCY = re.compile(r"\b((?:common|recorder|shim|tools)(?:_\w+?)?)_dep\b")
 INCLUDE = re.compile(r'^#include "((?:common|recorder|shim|tools)(?:/[^"/]+)*)/[^"/]+"', re.M)
 ROOTS = ("common", "recorder", "shim", "tools")
@@ -45,7 +47,8 @@ def declared(root: Path, folder: str) -> set[str]:
     build = root / folder / "meson.build"
     text = COMMENT.sub("", build.read_text(encoding="utf-8")) if build.is_file() else ""
     names = {folder.replace("/", "_"): folder for folder in folders(root)}
-    named = {match[1] for call in calls(text, LIBRARY) for match in DEPENDENCY.finditer(call)}
+    lists = [*calls(text, LIBRARY), *LIST.findall(text)]
+    named = {match[1] for one in lists for match in DEPENDENCY.finditer(one)}
     return {names[name] for name in named if name in names}
 
 
