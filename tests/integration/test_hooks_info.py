@@ -5,6 +5,7 @@ from __future__ import annotations
 import glob
 import json
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -27,13 +28,13 @@ def test_python_is_observed(preload, tmp_path):
     assert facts_of(preload, tmp_path, sys.executable, "-c", "pass")["heap"]["active"]
 
 
-@pytest.mark.parametrize("name", ["libjemalloc.so.2", "libtcmalloc.so.4", "libmimalloc.so.2"])
+@pytest.mark.parametrize("name", ["libjemalloc.so.2", "libtcmalloc.so.4", "libmimalloc.so.[23]"])
 def test_the_order_of_preloads_decides(plain, library, tmp_path, name):
     found = glob.glob(f"/usr/lib/*/{name}")
     if not found:
         pytest.skip(f"not installed: {name}")
     after = facts_of(plain, tmp_path, "ls", LD_PRELOAD=f"{library}:{found[0]}")
-    assert after["heap"]["active"] and after["allocator"]["detail"] == name
+    assert after["heap"]["active"] and after["allocator"]["detail"] == Path(found[0]).name
     before = facts_of(plain, tmp_path, "ls", LD_PRELOAD=f"{found[0]}:{library}")
     assert not before["heap"]["active"]
     assert "put liboomrec.so first" in before["heap"]["detail"]

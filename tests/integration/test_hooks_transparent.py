@@ -18,7 +18,7 @@ ALLOCATORS = [
     "libjemalloc.so.2",
     "libtcmalloc.so.4",
     "libtcmalloc_minimal.so.4",
-    "libmimalloc.so.2",
+    "libmimalloc.so.[23]",
 ]
 
 
