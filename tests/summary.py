@@ -3,9 +3,12 @@
 A .json file is meson's testlog, a .xml file pytest's JUnit report. One that is missing, empty or
 not readable is a failure: tests that did not run have not passed. Exits with 1 when any failed.
 
-Real kills on a busy machine can be late: scripts/test runs what failed once more, alone. A report
-NAME-again.xml beside NAME.xml is of that second run; what passed there is named, and has passed.
+Each failure is named above that line. scripts/test runs failed integration tests again, alone, and
+leaves NAME-again.xml beside NAME.xml. That second result helps to find the cause, but it changes no
+count: a test that passes alone only has failed.
 """
+
+from __future__ import annotations
 
 import json
 import sys
@@ -14,48 +17,57 @@ from collections import Counter
 from pathlib import Path
 
 MESON_RESULTS = {"OK": "passed", "EXPECTEDFAIL": "passed", "SKIP": "skipped"}
+ALONE = {
+    "passed": " (failed beside others, passed alone)",
+    "failed": " (failed beside others, failed alone)",
+}
 
 
-def of_meson(path):
-    return Counter(
-        MESON_RESULTS.get(json.loads(line)["result"], "failed")
-        for line in path.read_text().splitlines()
-    )
+def of_meson(path: Path) -> list[tuple[str, str]]:
+    """Tests, and how each ended."""
+    results = map(json.loads, path.read_text().splitlines())
+    return [
+        (f"{path.stem}: {result['name']}", MESON_RESULTS.get(result["result"], "failed"))
+        for result in results
+    ]
 
 
-def outcomes(path):
-    """Test → how it ended."""
+def of_pytest(path: Path) -> list[tuple[str, str]]:
     words = {"failure": "failed", "error": "failed", "skipped": "skipped"}
     found = {}
     for case in ElementTree.parse(path).getroot().iter("testcase"):
         ends = [words[part.tag] for part in case if part.tag in words]
-        name = f"{case.get('classname')}::{case.get('name')}"
+        module = case.get("classname", "").replace(".", "/")
+        name = f"{module}.py::{case.get('name')}" if module else case.get("name")
+        # A test that fails twice, itself and in its teardown, is there twice.
         found[name] = "failed" if "failed" in ends else ends[0] if ends else "passed"
-    return found
+    return list(found.items())
 
 
-def of_pytest(path):
-    found = outcomes(path)
+def of_second_run(path: Path) -> dict[str, str]:
     again = path.with_name(path.stem + "-again.xml")
-    for name, outcome in (outcomes(again) if again.exists() else {}).items():
-        if outcome == "passed" and found.get(name) == "failed":
-            print(f"passed only alone: {name}")
-            found[name] = outcome
-    return Counter(found.values())
+    return dict(of_pytest(again)) if again.exists() else {}
 
 
-def results_of(path):
+def problems_and_counts(path: Path) -> tuple[list[str], Counter]:
     try:
-        counts = of_meson(path) if path.suffix == ".json" else of_pytest(path)
+        outcomes = of_meson(path) if path.suffix == ".json" else of_pytest(path)
+        alone = of_second_run(path)
     except (OSError, ValueError, KeyError, TypeError, ElementTree.ParseError) as error:
-        print(f"{path}: no results: {error}", file=sys.stderr)
-        return Counter(failed=1)
-    if sum(counts.values()) == 0:
-        print(f"{path}: no test has run", file=sys.stderr)
-        return Counter(failed=1)
-    return counts
+        return [f"{path}: no results: {error}"], Counter(failed=1)
+    if not outcomes:
+        return [f"{path}: no test has run"], Counter(failed=1)
+    failed = [name for name, outcome in outcomes if outcome == "failed"]
+    counts = Counter(outcome for _, outcome in outcomes)
+    return [name + ALONE.get(alone.get(name), "") for name in failed], counts
 
 
-total = sum(map(results_of, map(Path, sys.argv[1:])), Counter())
+problems, total = [], Counter()
+for file in map(Path, sys.argv[1:]):
+    of_file, counts = problems_and_counts(file)
+    problems += of_file
+    total += counts
+for problem in problems:
+    print(f"failed: {problem}")
 print(f"{total['passed']} passed, {total['failed']} failed, {total['skipped']} skipped")
 sys.exit(1 if total["failed"] else 0)
