@@ -1,4 +1,4 @@
-"""`classify_oom_exception`: every row of its table by its real text, and what is no lack of memory."""
+"""`classify_oom_exception`: exceptions as libraries raise them, and those that are no lack of memory."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import re
 import sys
 from pathlib import Path
 
+import exception_cases
 import pytest
 from conftest import SOURCE
 from memory_cgroup import MemoryCgroup
@@ -37,69 +38,38 @@ def exception_like(
     return error
 
 
-@pytest.mark.parametrize("row", _oom_table.TYPES, ids=lambda row: row.reason)
-def test_types(row):
-    for name in row.names:
-        error = exception_like(row.package, name, row.example)
-        assert classify_oom_exception(error) == oom(row.reason)
-        assert classify_oom_exception(exception_like("mine", name, "no such library")) == NOT
+KNOWN = [*exception_cases.TYPES, *exception_cases.CODES, *exception_cases.TEXTS]
 
 
-@pytest.mark.parametrize("row", _oom_table.CODES, ids=lambda row: f"{row.name}-{row.reason}")
-def test_result_codes(row):
-    for code in row.codes:
-        error = exception_like(row.package, row.name, "", **{row.attribute: code})
-        assert classify_oom_exception(error) == oom(row.reason)
-    other = exception_like(row.package, row.name, "", **{row.attribute: 700})
-    assert classify_oom_exception(other) == NOT
-    assert classify_oom_exception(exception_like(row.package, row.name, "has no code")) == NOT
+@pytest.mark.parametrize("case", KNOWN, ids=str)
+def test_a_lack_of_memory(case):
+    assert classify_oom_exception(case.exception()) == oom(case.reason)
 
 
-@pytest.mark.parametrize("row", _oom_table.TEXTS, ids=lambda row: row.reason)
-def test_texts(row):
-    for name in row.types:
-        known = exception_like("builtins", name, row.example)
-        assert classify_oom_exception(known) == oom(row.reason), name
-    for text in (f"it said {row.example}", row.example[1:], ""):
-        assert classify_oom_exception(exception_like("builtins", row.types[0], text)) == NOT, text
-    for error in (KeyError(row.example), AssertionError(row.example), Exception(row.example)):
+@pytest.mark.parametrize("case", exception_cases.SOMETHING_ELSE, ids=str)
+def test_what_is_about_something_else(case):
+    assert classify_oom_exception(case.exception()) == NOT
+
+
+@pytest.mark.parametrize("case", exception_cases.TEXTS, ids=str)
+def test_a_text_counts_from_its_beginning_and_for_its_library(case):
+    in_a_sentence = case._replace(text=f"it said {case.text}")
+    assert classify_oom_exception(in_a_sentence.exception()) == NOT
+    for error in (KeyError(case.text), AssertionError(case.text), Exception(case.text)):
         assert classify_oom_exception(error) == NOT, error
 
 
-def test_reasons_of_gpumemprof():
-    reasons = {row.reason for row in _oom_table.TYPES}
-    assert {"torch.cuda.OutOfMemoryError", "tensorflow.ResourceExhaustedError"} <= reasons
-    assert all(row.reason.startswith("message_pattern:") for row in _oom_table.TEXTS)
+def test_each_row_of_the_table_has_a_case():
+    """A row that the lists of cases do not know is not tested."""
+    rows = [*_oom_table.TYPES, *_oom_table.CODES, *_oom_table.TEXTS]
+    assert {row.reason for row in rows} == {case.reason for case in KNOWN}
 
 
-@pytest.mark.parametrize(
-    "error",
-    [
-        RuntimeError("seat allocation failed for user 7"),
-        RuntimeError("gRPC resource exhausted: quota"),
-        RuntimeError("RESOURCE_EXHAUSTED: Quota exceeded for quota metric 'Read requests'"),
-        RuntimeError("room allocation: the hall is out of memory foam seats"),
-        RuntimeError("out of memory"),
-        RuntimeError("CUDA error: an illegal memory access was encountered"),
-        RuntimeError("cuDNN error: CUDNN_STATUS_NOT_SUPPORTED"),
-        RuntimeError("Storage size calculation overflowed with sizes=[4611686018427387904]"),
-        RuntimeError("DataLoader worker (pid 3) is killed by signal: Segmentation fault. "),
-        RuntimeError("NCCL error in: NCCLUtils.hpp:219, unhandled cuda error, Cuda failure 101 'invalid device ordinal'"),
-        KeyError("out of memory"),
-        ValueError("malloc of size 12 failed"),
-        OSError(28, "No space left on device"),
-        BlockingIOError(11, "Resource temporarily unavailable"),
-        exception_like("tensorflow", "ResourceExhaustedError", "Received message larger than max (5 vs. 4)"),
-        exception_like("jaxlib", "XlaRuntimeError", "RESOURCE_EXHAUSTED: SERVER: Received message larger than max (9 vs. 4)"),
-        exception_like("grpc", "RpcError", "StatusCode.RESOURCE_EXHAUSTED: Out of memory"),
-        exception_like("triton", "OutOfResources", "out of resource: shared memory, Required: 147456"),
-        exception_like("jaxlib", "XlaRuntimeError", "INVALID_ARGUMENT: Out of memory space"),
-        KeyboardInterrupt(),
-    ],
-    ids=repr,
-)  # fmt: skip
-def test_what_is_about_something_else(error):
-    assert classify_oom_exception(error) == NOT
+def test_the_texts_that_the_page_shows_are_of_their_rows():
+    for row in _oom_table.TEXTS:
+        for name in row.types:
+            known = exception_like("builtins", name, row.example)
+            assert classify_oom_exception(known) == oom(row.reason), name
 
 
 def raised(cause: BaseException, new: BaseException, how: str) -> BaseException:
