@@ -112,18 +112,11 @@ def test_a_limit_of_pytorchs_own(on_gpu, preload):
 
 
 @pytest.mark.needs_torch
-def test_the_profiler_sees_what_it_sees_without_us(preload, plain, oomrec, victim):
+def test_the_profiler_sees_what_it_sees_without_us(plain, oomrec, victim):
     program = victim("python/torch_on_cpu.py")
     alone = plain(sys.executable, program, timeout=300)
-    off, on = (
-        preload(
-            sys.executable,
-            program,
-            env={"OOMREC_TORCH_CPU": wanted, "OOMREC_MAX_DUMPS": 0},
-            timeout=300,
-        )
-        for wanted in (0, 1)
-    )
+    words = ["--max-dumps", "0", "--", sys.executable, program]
+    off, on = (oomrec("run", *flag, *words, timeout=300) for flag in ([], ["--torch-cpu"]))
     seen = alone.json()
     assert seen["without"] == [] and len(seen["with"]) == 5, str(alone)
     assert off.json() == seen and on.json() == seen

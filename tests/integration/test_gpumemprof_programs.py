@@ -11,9 +11,9 @@ import sys
 from pathlib import Path
 
 import pytest
+import telemetry
 from conftest import SOURCE, metadata
 from oomrec.gpumemprof import load_telemetry_events
-from oomrec.gpumemprof.telemetry import REQUIRED_V2_FIELDS
 from python_programs import package_environment
 
 PROGRAMS = SOURCE / "tests" / "integration" / "gpumemprof_programs"
@@ -213,7 +213,7 @@ def test_profilers(runner, program, device):
 @pytest.mark.parametrize("device", ["cpu", GPU])
 def test_alerts(runner, program, device):
     said = program(runner, "alerts", device)
-    assert said.pop("fields") == str(sorted(REQUIRED_V2_FIELDS))
+    assert said.pop("fields") == str(sorted(telemetry.REQUIRED))
     assert said == {
         "unknown": "Unknown threshold",
         "kinds": "['warning']",

@@ -15,7 +15,6 @@ import telemetry as rules
 from oomrec.errors import ConfigurationError
 from oomrec.gpumemprof._ranks import rank_identity
 from oomrec.gpumemprof.telemetry import (
-    REQUIRED_V2_FIELDS,
     TelemetryEventV2,
     load_telemetry_events,
     telemetry_event_from_record,
@@ -101,7 +100,7 @@ def test_a_record_that_breaks_one_rule_is_refused_by_name(key, value):
         telemetry_event_from_record(record)
 
 
-@pytest.mark.parametrize("key", REQUIRED_V2_FIELDS)
+@pytest.mark.parametrize("key", rules.REQUIRED)
 def test_no_required_key_may_be_missing(key):
     record = {name: value for name, value in VALID.items() if name != key}
     with pytest.raises(ValueError, match=f"Missing required telemetry fields: {key}"):

@@ -1,0 +1,169 @@
+"""Options of `oomrec run` and variables of the library: each is named by a test, and these are tested here."""
+
+from __future__ import annotations
+
+import ast
+import re
+import sys
+from pathlib import Path
+
+import pytest
+from conftest import SOURCE
+
+MIB = 1 << 20
+LEAKED_BLOCKS, LEAKED_BYTES = 4000, 4000 * 10007  # tests/victims/leak.c
+
+
+# --- That none is forgotten ----------------------------------------------------------------------
+
+
+def options() -> dict[str, str]:
+    """Flag → variable, from the page that is generated from the recorder's table."""
+    page = (SOURCE / "docs" / "options.md").read_text()
+    return dict(re.findall(r"^\| `(--[a-z-]+)[^`]*` \| `(OOMREC_[A-Z_]+)` \|", page, re.M))
+
+
+def words_given(source: str) -> set[str]:
+    """Options and variables that a test gives to a program: words of its own, not in a sentence."""
+    words = set()
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.keyword) and node.arg:
+            words.add(node.arg)
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+            words.add(re.split(r"[= ]", node.value)[0])
+    return words
+
+
+def test_each_option_is_named_by_a_test():
+    files = (SOURCE / "tests" / "integration").glob("test_*.py")
+    given = set().union(*(words_given(path.read_text()) for path in files))
+    assert len(options()) > 15
+    assert [flag for flag, variable in options().items() if not {flag, variable} & given] == []
+
+
+def test_the_help_has_the_same_options(oomrec):
+    shown = oomrec("run", "--help").stdout
+    flags = set(re.findall(r"^  (--[a-z-]+)", shown, re.M))
+    assert flags - set(options()) == {"--cgroup", "--live", "--help"}  # of the command alone
+
+
+# By their names without dashes: this is no test of what they do.
+VALUES = {
+    "limit": "1G", "limit_as": "64G", "fail": "malloc:nth=1000000", "limit_gpu": "2G@cuda:1",
+    "mode": "exact", "warn": "90", "dump_dir": "elsewhere/%p", "dump_at_exit": None,
+    "session_dir": ".", "max_dumps": "7", "max_total_mb": "99", "recording_size": "4M",
+    "sample_interval": "4K", "python_objects": None, "torch_cpu": None, "children": "0",
+    "quiet": None, "bundle_seconds": "3", "on_oom_exec": "echo %p", "on_oom": "exit=3",
+}  # fmt: skip
+
+
+def test_each_option_reaches_the_program_as_its_variable(oomrec):
+    values = {f"--{name.replace('_', '-')}": value for name, value in VALUES.items()}
+    assert set(values) == set(options())
+    words = [word for option in values.items() for word in option if word is not None]
+    environment = {"OOMREC_DUMP_DIR": None, "OOMREC_SESSION_DIR": None}
+    run = oomrec("run", *words, "--", "env", env=environment)
+    given = dict(line.split("=", 1) for line in run.stdout.splitlines() if "=" in line)
+    expected = {variable: values[flag] or "1" for flag, variable in options().items()}
+    assert {name: given.get(name) for name in expected} == expected
+
+
+# --- What they do --------------------------------------------------------------------------------
+
+HOARD = """
+def hoard():
+    return [[i * 1.5] for i in range(50_000)]  # three objects each
+
+kept = hoard()
+try:
+    bytearray(1 << 46)
+except MemoryError:
+    pass
+"""
+
+
+def holders(oomrec, bundle: Path, function: str) -> list[dict]:
+    return [
+        holder
+        for holder in oomrec.json("show", "--top", "100000", bundle)["holders"]
+        if function in [frame["function"] for frame in holder["stack"]]
+    ]
+
+
+@pytest.mark.parametrize("flag", [[], ["--python-objects"]])
+def test_python_objects_are_arenas_or_blocks_of_their_own(oomrec, flag):
+    run = oomrec("run", "--mode", "exact", *flag, "--", sys.executable, "-c", HOARD)
+    held = holders(oomrec, run.only_bundle(), "hoard")
+    blocks = sum(holder["count"] for holder in held if holder["space"] == "heap")
+    arenas = sum(holder["count"] for holder in held if holder["space"] == "map")
+    note = "oomrec run --python-objects" in oomrec("show", run.only_bundle()).stdout
+    if flag:
+        assert (blocks >= 3 * 50_000 - 100, arenas, note) == (True, 0, False), str(run)
+    else:
+        assert (blocks < 100, arenas >= 3, note) == (True, True, True), str(run)
+
+
+@pytest.mark.parametrize("interval", ["1", "64K", "64G"])
+def test_small_blocks_are_sampled_as_far_apart_as_was_asked_for(oomrec, victim, interval):
+    run = oomrec("run", "--sample-interval", interval, "--", victim("leak"))
+    held = holders(oomrec, run.only_bundle(), "leak")
+    count, live = (sum(holder[key] for holder in held) for key in ("count", "bytes"))
+    if interval == "1":  # every block is a sample
+        assert (count, live) == (LEAKED_BLOCKS, LEAKED_BYTES)
+    elif interval == "64G":
+        assert (count, live) == (0, 0)
+    else:  # 611 samples: an estimate, within five times what such a number varies by
+        assert 0 < abs(live - LEAKED_BYTES) < 5 * LEAKED_BYTES / 611**0.5, held
+    size = oomrec.json("show", run.only_bundle())["recording"]["interval_bytes"]
+    assert size == {"1": 1, "64K": 64 << 10, "64G": 64 << 30}[interval]
+
+
+def size_of(bundle: Path) -> int:
+    return sum(path.stat().st_size for path in bundle.iterdir())
+
+
+def test_the_oldest_bundles_give_way_to_a_bound_of_all(oomrec, victim):
+    """Three of more than 10 MiB, then a fourth with room for two."""
+    run = None
+    for bound in ("0", "0", "0", "30"):
+        run = oomrec("run", "--mode", "exact", "--max-total-mb", bound, "--", victim("leak"))
+        assert run.exit_code == 0, str(run)
+        if bound == "0":
+            newest = run.bundles()[-1]
+            assert size_of(newest) > 10 * MIB
+    assert len(run.bundles()) == 2 and run.bundles()[0] == newest, run.bundles()
+
+
+def test_a_bundle_is_cut_to_the_bound_and_the_newest_stays(oomrec, victim):
+    for _ in range(3):
+        run = oomrec("run", "--max-total-mb", "1", "--mode", "exact", "--", victim("leak"))
+        assert run.exit_code == 0 and len(run.bundles()) > 0, str(run)
+        assert sum(map(size_of, run.bundles())) <= MIB
+        shown = oomrec.json("show", run.bundles()[-1])
+        assert f"bundle oom_dumps/{run.bundles()[-1].name} " in run.stderr, str(run)
+        assert shown["request"]["api"] == "malloc"
+
+
+def test_a_bundle_that_takes_too_long_is_given_up(preload, victim):
+    """No time at all: a writer that is quicker than the look at the clock is so once, not each time."""
+    given_up = 0
+    for _ in range(5):
+        run = preload(victim("refused_often"), env={"OOMREC_BUNDLE_SECONDS": 0})
+        assert run.exit_code == 0 and "exit handlers ran" in run.stdout, str(run)
+        given_up += "the bundle took too long to write and was given up" in run.stderr
+    assert given_up > 0 and len(run.bundles()) < 5 * 3
+    before = len(run.bundles())
+    run = preload(victim("refused_often"), env={"OOMREC_MAX_DUMPS": 0})
+    assert len(run.bundles()) == before + 3 and "given up" not in run.stderr, str(run)
+
+
+ENDS_WELL = "kept = bytearray(20 << 20)"
+
+
+@pytest.mark.parametrize("wanted", ["0", "1"])
+def test_the_variable_alone_is_enough_for_a_bundle_at_the_end(preload, oomrec, wanted):
+    run = preload(sys.executable, "-c", ENDS_WELL, env={"OOMREC_DUMP_AT_EXIT": wanted})
+    assert run.exit_code == 0 and len(run.bundles()) == int(wanted), str(run)
+    for bundle in run.bundles():
+        shown = oomrec.json("show", bundle)
+        assert (shown["trigger"], shown["context"]) == ("request", "at the end of the process")
