@@ -3,7 +3,8 @@
 A test runs in a directory of its own, where bundles go to ./oom_dumps, sessions to ./sessions and
 what the command keeps of symbols to ./cache.
 Programs see a clean environment (no OOMREC_*, LD_PRELOAD or PYTHON* of the machine's), and every
-one is ended after its timeout. What a machine lacks skips a test, by a marker and with its reason.
+one is ended after its timeout. What belongs to the whole machine and sways a verdict, such as the
+pressure on its memory, is each worker's own (tests/own_machine.py). What a machine lacks skips a test, by a marker and with its reason.
 The build folder is ./build, or the one that OOMREC_TEST_BUILD names.
 """
 
@@ -14,6 +15,7 @@ import difflib
 import functools
 import json
 import os
+import resource
 import shutil
 import signal
 import subprocess
@@ -22,6 +24,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
+import own_machine
 import pytest
 from holding import Held
 from memory_cgroup import MemoryCgroup
@@ -168,6 +171,12 @@ def end(process: subprocess.Popen) -> None:
         process.wait()
 
 
+def children_cpu_s() -> float:
+    """What all children that were waited for have computed: how slow one was, whoever else computes."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
 def text(output: bytes | None) -> str:
     return (output or b"").decode(errors="replace")
 
@@ -308,6 +317,29 @@ def calm_machine() -> None:
         time.sleep(0.5)
 
 
+@pytest.fixture(autouse=True)
+def own_sessions(tmp_path, monkeypatch) -> None:
+    """Of what a test runs without a Runner, in this process too."""
+    directory = tmp_path.with_name(f"{tmp_path.name}-sessions")
+    directory.mkdir(mode=0o700)
+    monkeypatch.setenv("OOMREC_SESSION_DIR", str(directory))
+
+
+@pytest.fixture
+def apart(plain, build_dir, library):
+    """apart("oomrec top") runs a script of sh in a pid namespace where nobody else's processes are.
+
+    `recorded PROGRAM…` starts a recorded program there, and returns when it is; its pid is $!.
+    """
+    start = (
+        f'oomrec() {{ "{build_dir}/oomrec" "$@"; }}\n'
+        f'recorded() {{ LD_PRELOAD="{library}" "$@" & '
+        "until oomrec top --once $! > top 2>&1; do sleep 0.02; done; }\n"
+    )
+    namespace = ["unshare", "-fp", "--kill-child", "--mount-proc"]
+    return lambda script: plain(*namespace, "sh", "-c", start + script)
+
+
 @pytest.fixture(scope="session")
 def golden():
     """golden(name, text) compares with tests/golden/NAME; scripts/golden writes the files anew."""
@@ -404,6 +436,12 @@ def file_refusal(pattern: str) -> str | None:
     return None if any(Path("/").glob(pattern.lstrip("/"))) else f"not here: {pattern}"
 
 
+@functools.lru_cache(maxsize=None)
+def pid_namespace_refusal() -> str | None:
+    tried = subprocess.run(["unshare", "-fp", "--mount-proc", "true"], capture_output=True)
+    return None if tried.returncode == 0 else "no pid namespace of its own is to be had here"
+
+
 def python_refusal(version: str) -> str | None:
     return None if find_python(version) else f"no Python {version} here"
 
@@ -415,6 +453,7 @@ def full_refusal() -> str | None:
 # Marker: what it says in `pytest --markers`, and why it skips (None: it does not).
 MARKERS = {
     "needs_cgroup_write": ("may make a cgroup with a memory limit", cgroup_refusal),
+    "needs_pid_namespace": ("may make a pid namespace", pid_namespace_refusal),
     "needs_gpu": ("a real GPU", gpu_refusal),
     "needs_numpy": ("numpy in the Python that runs the tests", lambda: module_refusal("numpy")),
     "needs_torch": ("torch in the Python that runs the tests", lambda: module_refusal("torch")),
@@ -427,6 +466,7 @@ MARKERS = {
 
 
 def pytest_configure(config) -> None:
+    own_machine.enter()
     for name, (meaning, _) in MARKERS.items():
         config.addinivalue_line("markers", f"{name}: needs {meaning}")
 

@@ -15,7 +15,7 @@ CONNECTED = os.geteuid() == 0 and os.readlink("/proc/self/ns/pid") == "pid:[4026
 TELLS_STRANGERS = KERNEL >= (6, 15) or CONNECTED
 
 
-def wait_for(found, within_s=10.0):
+def wait_for(found, within_s=30.0):
     """What `found` returns once that is something."""
     until = time.monotonic() + within_s
     while not (result := found()):
@@ -53,6 +53,17 @@ class Watch:
         before = self.cpu_s()
         time.sleep(0.3)
         return self.cpu_s() == before
+
+    def says(self, words: str) -> None:
+        """On stderr, which is taken as far as that."""
+        os.set_blocking(self.process.stderr.fileno(), False)
+        said = bytearray()
+
+        def has_said():
+            said.extend(self.process.stderr.read() or b"")
+            return words.encode() in said
+
+        wait_for(has_said)
 
     def stop(self):
         self.process.terminate()

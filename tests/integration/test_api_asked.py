@@ -175,9 +175,8 @@ def test_a_label_costs_less_than_a_microsecond(ask):
 def test_who_waits_is_woken_by_refusals_bundles_and_percentages(ask):
     news = ask("news")
     for name in ("refusal", "bundle", "passed"):
-        woken, milliseconds, done = news[name]
+        woken, done = news[name]
         assert woken and done, name
-        assert milliseconds < 2000, name  # the act itself included
     assert news["asked"] == 1 and news["far"] and news["once"]
     assert (
         news["room"] == [1] * 7 + [0] * 2 and news["back"] == [1, 1] and news["senseless"] == [0, 0]

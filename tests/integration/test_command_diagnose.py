@@ -43,7 +43,7 @@ def test_a_machine_that_is_fine(oomrec, fake_gpu, tmp_path):
     assert summary["backend"] == "cuda" and summary["utilization_ratio"] == 0.75
     assert summary["suggestions"] == [] and run.stdout.endswith("Findings: none\n")
     timeline = files["telemetry_timeline.json"]
-    assert 3 <= len(timeline["timestamps"]) <= 5 and timeline["allocated"][0] == 6 << 30
+    assert 1 <= len(timeline["timestamps"]) <= 5 and timeline["allocated"][0] == 6 << 30
     environment = files["environment.json"]
     assert environment["devices"][0]["total_bytes"] == 8 << 30
     assert environment["python_version"] and "numpy" in environment["python_packages"]

@@ -8,6 +8,7 @@ import time
 from datetime import datetime
 
 import pytest
+from conftest import children_cpu_s
 from report_page import Page
 from schemas import check
 
@@ -367,12 +368,12 @@ def test_64_ranks_of_2000_stacks(oomrec, preload, tmp_path, capsys):
     for rank in range(64):
         of_rank(bundle, tmp_path / "ranks" / str(rank), rank, 64, offset)
 
-    before = time.monotonic()
+    before = children_cpu_s()
     merged = oomrec.json("merge", tmp_path / "ranks", "-o", tmp_path / "job")
-    seconds = time.monotonic() - before
+    seconds = children_cpu_s() - before
 
     with capsys.disabled():
-        print(f"\n64 ranks of {recorded['stacks']} stacks merged in {seconds:.2f} s")
+        print(f"\n64 ranks of {recorded['stacks']} stacks merged in {seconds:.2f} s of a processor")
     assert (merged["ranks"], merged["missing"]) == (64, [])
     assert seconds < 20
     assert oomrec.json("show", tmp_path / "job")["recording"]["stacks"] >= 64 * 2000

@@ -59,7 +59,7 @@ def test_a_table_has_the_columns_of_the_records(oomrec, tmp_path):
     assert run.exit_code == 0, str(run)
     with (tmp_path / "rows.csv").open() as file:
         rows = list(csv.DictReader(file))
-    assert list(rows[0]) == COLUMNS and 2 <= len(rows) <= 5
+    assert list(rows[0]) == COLUMNS and 1 <= len(rows) <= 5
     total = int(Path("/proc/meminfo").read_text().split()[1]) / 1024
     assert 0 < float(rows[0]["memory_used_mb"]) < float(rows[0]["memory_total_mb"]) <= total + 1
     assert "memory of the machine: " in run.stdout and "  highest " in run.stdout

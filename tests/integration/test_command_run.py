@@ -186,10 +186,7 @@ def test_a_library_that_is_not_there_is_told(oomrec):
     assert run.exit_code == 125 and "OOMREC_LIBRARY" in run.stderr
 
 
-@pytest.mark.skipif(
-    subprocess.run(["unshare", "-fp", "--mount-proc", "true"], capture_output=True).returncode != 0,
-    reason="no pid namespace of its own is to be had here",
-)
+@pytest.mark.needs_pid_namespace
 def test_as_pid_1_it_reaps_orphans_and_passes_signals_on(oomrec, build_dir, tmp_path):
     """Orphans leave no zombies, TERM ends the program, its code is ours."""
     script = (

@@ -63,16 +63,23 @@ def test_figures_follow_the_program(oomrec, held):
 
 
 def test_a_process_is_found_by_its_program(oomrec, held, victim, tmp_path):
-    """By the script's name, as long as one process has it; without a name, the youngest."""
+    """By the script's name, as long as one process has it."""
     script = tmp_path / f"holds_{os.getpid()}.py"
     shutil.copy(victim("python/holds.py"), script)
     program = held(script)
     assert oomrec.json("top", script.name)["pid"] == program.pid
-    check("top", oomrec.json("top"))  # of another test's program, perhaps
     other = held(script)
     run = oomrec("top", script.name)
     assert run.exit_code == 2
     assert f"{program.pid} (" in run.stderr and f"{other.pid} (" in run.stderr
+
+
+@pytest.mark.needs_pid_namespace
+def test_without_a_name_the_youngest_is_meant(apart):
+    run = apart("recorded sleep 100; recorded sleep 200; sleep 300 &\noomrec top --json")
+    told = run.json()
+    check("top", told)
+    assert told["arguments"] == ["sleep", "200"], str(run)
 
 
 @pytest.mark.parametrize("words", [["top", "nobody-is-called-so"], ["top", "999999999"]])

@@ -165,7 +165,7 @@ def test_this_process_is_followed(made, tmp_path):
     assert sum(event.memory_change for event in tracker.get_events("allocation")) >= 40 * MIB
     assert kinds(tracker)[0] == "start" and kinds(tracker)[-1] == "stop"
     assert {event.device_id for event in tracker.events} == {-1}
-    assert tracker.get_statistics()["tracking_duration_seconds"] < 6
+    assert tracker.get_statistics()["tracking_duration_seconds"] < 600
     tracker.export_events(tmp_path / "e.json", "json")
     assert load_telemetry_events(tmp_path / "e.json")[0].collector == "gpumemprof.cpu_tracker"
 

@@ -209,9 +209,9 @@ def test_two_hundred_processes_have_series_of_their_own(metrics, preload):
     watching = metrics()
     processes = [preload.start("sleep", "100") for _ in range(250)]
     wait_for(lambda: watching.scrape().value("processes", program="sleep", pid=None) == 250, 60)
-    began = time.monotonic()
+    before = watching.cpu_s()
     page = watching.scrape()
-    assert time.monotonic() - began < 2
+    assert watching.cpu_s() - before < 2
     rows = page.rows("processes", program="sleep")
     assert Counter("pid" in row for row, _ in rows) == {True: 200, False: 1}
     alone = sum(value for row, value in page.rows("rss_bytes", program="sleep") if "pid" in row)

@@ -21,7 +21,7 @@ def unrecorded(plain, build_dir):
     return programs(plain, build_dir)
 
 
-def test_a_callback_comes_within_ten_milliseconds(recorded):
+def test_a_callback_comes_at_once(recorded):
     run = recorded(
         """
         import time, oomrec
@@ -44,8 +44,9 @@ def test_a_callback_comes_within_ten_milliseconds(recorded):
     )
     lines = [line.split() for line in run.stdout.splitlines()]
     assert len(lines) == 7 and all(seen == "True" for _, seen in lines), str(run)
-    # Of seven, because the machine may be busy with something else at one of them.
-    assert median(float(took_ms) for took_ms, _ in lines) < 10, str(run)
+    # By an event: by its clock alone it would look once a second. Not each, nor at once, because the
+    # machine may be busy with something else.
+    assert sorted(float(took_ms) for took_ms, _ in lines)[2] < 100, str(run)
 
 
 def test_a_cache_that_is_cleared_in_time_saves_the_program(recorded):
@@ -59,7 +60,8 @@ def test_a_cache_that_is_cleared_in_time_saves_the_program(recorded):
         watch = oomrec.on_near_limit(shed, percent=85)
         for step in range(300):  # five times the limit
             cache.append(bytearray(4 << 20))
-            time.sleep(0.005)
+            until = time.monotonic() + 10
+            while len(cache) >= 56 and time.monotonic() < until: time.sleep(0.001)
         print(len(cleared))
         """
     )
@@ -71,7 +73,7 @@ def test_what_is_passed_right_after_is_not_missed(recorded):
         """
         import time, oomrec
         came = []
-        for round in range(5):
+        for round in range(9):
             watch = oomrec.on_near_limit(lambda usage: came.append(time.monotonic()), percent=60)
             before = time.monotonic()
             held = bytes(200 << 20)
@@ -85,7 +87,7 @@ def test_what_is_passed_right_after_is_not_missed(recorded):
         """
     )
     took_ms = [float(line) for line in run.stdout.split()]
-    assert len(took_ms) == 5 and median(took_ms) < 100, str(run)  # a second, where it is missed
+    assert len(took_ms) == 9 and median(took_ms) < 300, str(run)  # a second, where it is missed
 
 
 def test_a_callback_is_called_again_after_memory_fell(recorded):
@@ -96,18 +98,21 @@ def test_a_callback_is_called_again_after_memory_fell(recorded):
         watch = oomrec.on_near_limit(lambda usage: called.append(usage.limit_kind), percent=50)
         def hold(percent):
             return bytearray((256 << 20) * percent // 100)
-        def wait_for(count):
-            until = time.monotonic() + 5
+        def wait_for(count, seconds=30):
+            until = time.monotonic() + seconds
             while len(called) < count and time.monotonic() < until: time.sleep(0.01)
             return len(called)
         most = hold(45)
         for _ in range(5):  # to and fro at the edge
             rest = hold(6); time.sleep(0.02); del rest; time.sleep(0.02)
         print(wait_for(1), end=" ")
-        del most
-        time.sleep(1.5)
-        most = hold(60)
-        print(wait_for(2), end=" ")
+        most = None
+        for _ in range(10):  # once it has seen that memory fell
+            time.sleep(1.1)
+            most = hold(60)
+            if wait_for(2, 1) == 2: break
+            most = None
+        print(len(called), end=" ")
         watch.cancel(); watch.cancel()
         del most
         time.sleep(1.2)
@@ -131,7 +136,7 @@ def test_what_a_callback_raises_is_told_once(recorded):
             called.append("second")
             if called.count("second") == 2: sys.exit(7)
         one, two = subscribe(first, 0.01), subscribe(second, 0.01)
-        until = time.monotonic() + 5
+        until = time.monotonic() + 30
         while len(called) < 12 and time.monotonic() < until: time.sleep(0.01)
         one.cancel(); two.cancel()
         time.sleep(0.05)
@@ -156,14 +161,15 @@ def test_intervals_are_in_step_and_a_short_one_does_not_wait_for_a_long_one(reco
         began = time.monotonic()
         came = []
         short = subscribe(lambda: came.append(time.monotonic() - began), 0.05)
-        time.sleep(1.02)
+        while len(came) < 24 and time.monotonic() < began + 30: time.sleep(0.05)
         short.cancel(); long.cancel()
         off = sorted(abs(moment - 0.05 * round(moment / 0.05)) for moment in came)
-        print(len(came), off[len(off) // 2] * 1000, came[0])
+        print(len(came), (time.monotonic() - began) / 0.05, off[5] * 1000)
         """
     )
-    count, off_ms, first_s = run.stdout.split()
-    assert 12 <= int(count) <= 21 and float(off_ms) < 10 and float(first_s) < 0.5, str(run)
+    count, steps, off_ms = map(float, run.stdout.split())
+    # Never more than one in a step; and six of 24 are near it, where one was to be expected by chance.
+    assert 24 <= count <= steps + 1 and off_ms < 3, str(run)
 
 
 def test_sleeping_costs_nothing(recorded):
@@ -195,7 +201,7 @@ def test_a_forked_child_has_its_callbacks_once_it_uses_the_package(recorded):
             before = threads()
             oomrec.mark("in the child")
             held = bytearray(160 << 20)
-            until = time.monotonic() + 5
+            until = time.monotonic() + 30
             while not called and time.monotonic() < until: time.sleep(0.01)
             print(before, threads(), called == [os.getpid()], flush=True)
             os._exit(0)
@@ -264,11 +270,11 @@ def test_beside_the_recorder_the_thread_looks_by_itself(unrecorded):
         time.sleep(0.3)
         held = bytearray(700 << 20)
         began = time.monotonic()
-        while not called and time.monotonic() < began + 5: time.sleep(0.001)
-        print(called, time.monotonic() - began < 0.5)
+        while not called and time.monotonic() < began + 30: time.sleep(0.001)
+        print(called)
         """
     )
-    assert run.stdout == "['rlimit_as'] True\n", str(run)
+    assert run.stdout == "['rlimit_as']\n", str(run)
 
 
 def test_without_the_library_the_clock_still_ticks(unrecorded):
@@ -278,10 +284,11 @@ def test_without_the_library_the_clock_still_ticks(unrecorded):
         from oomrec._thread import subscribe
         came = []
         watch = oomrec.on_near_limit(print)
+        began = time.monotonic()
         ticks = subscribe(lambda: came.append(1), 0.02)
-        time.sleep(0.5)
+        while len(came) < 10 and time.monotonic() < began + 30: time.sleep(0.02)
         ticks.cancel(); watch.cancel()
-        print(10 <= len(came) <= 25)
+        print(10 <= len(came) <= (time.monotonic() - began) / 0.02 + 1)
         """,
         env={"OOMREC_LIBRARY": "/nowhere/liboomrec.so"},
     )

