@@ -1,4 +1,5 @@
-"""The words that make each command do something with one bundle: for tests that go over them all.
+"""The words that make each command do something with one bundle, and the options of `run`: for tests
+that go over them all.
 
 The commands are those that `oomrec --help` lists, and what they take is read from their own pages:
 a new one is taken in by itself if its usage names a BUNDLE, else it needs an entry here.
@@ -8,6 +9,8 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+
+SOURCE = Path(__file__).resolve().parent.parent
 
 # Commands that read a bundle in another way than `oomrec COMMAND [--json] BUNDLE`.
 WORDS = {
@@ -23,6 +26,12 @@ WORDS = {
     },
 }
 TEXT_FORMATS = ["folded", "speedscope", "json", "csv", "telemetry"]
+
+
+def recording_options() -> dict[str, str]:
+    """Flag → variable of each, as docs/options.md has them, which is generated."""
+    page = (SOURCE / "docs" / "options.md").read_text()
+    return dict(re.findall(r"^\| `(--[a-z-]+)[^`]*` \| `(OOMREC_[A-Z_]+)` \|", page, re.M))
 
 
 def commands(oomrec) -> list[str]:

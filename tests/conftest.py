@@ -158,6 +158,11 @@ class Runner:
                     stream.close()
 
 
+def rounds(short: int, whole: int) -> int:
+    """How long a campaign is: `scripts/test --full` makes the whole of it."""
+    return whole if os.environ.get("OOMREC_TEST_FULL") else short
+
+
 def metadata(bundle: Path) -> dict:
     return json.loads((bundle / "metadata.json").read_text())
 

@@ -68,7 +68,9 @@ def test_the_start_of_every_command_is_measured(bench, oomrec, tmp_path):
 
 
 def test_reading_is_measured_by_itself(bench, tmp_path):
-    run = bench("--quick", "--only", "reading", "--without-peers", "--out", tmp_path / "out")
+    run = bench(
+        "--quick", "--only", "reading", "--without-peers", "--rounds", 1, "--out", tmp_path / "out"
+    )
 
     results = valid_results(run, tmp_path / "out")
     assert results["workloads"] == []

@@ -8,7 +8,9 @@ import signal
 import struct
 import time
 
-KILLS = 200
+from conftest import rounds
+
+KILLS = rounds(40, 200)
 AT_ONCE = 10  # recordings for one `oomrec recover`; dead ones beyond 20 are removed
 THREADS = 2
 LARGEST = 16 + 0x1FFFF  # bytes of a block

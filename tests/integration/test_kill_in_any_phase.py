@@ -13,8 +13,12 @@ import time
 from collections import Counter
 
 import pytest
+from conftest import rounds
 
-CHUNKS = [*[("c", seed, 95) for seed in range(8)], *[("python", seed, 20) for seed in (8, 9)]]
+CHUNKS = [
+    *[("c", seed, rounds(40, 95)) for seed in range(rounds(3, 8))],
+    *[("python", seed, 20) for seed in range(8, rounds(9, 10))],
+]
 AT_ONCE = 10  # recordings for one `oomrec recover`; dead ones beyond 20 are removed
 STARTS, WORKS, IS_REFUSED, ENDS = PHASES = range(4)  # as tests/victims/phases.c has them
 # What may be said of the refusal, and of a kill that nobody saw.

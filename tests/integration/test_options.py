@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from command_lines import recording_options
 from conftest import SOURCE
 
 MIB = 1 << 20
@@ -15,12 +16,6 @@ LEAKED_BLOCKS, LEAKED_BYTES = 4000, 4000 * 10007  # tests/victims/leak.c
 
 
 # --- That none is forgotten ----------------------------------------------------------------------
-
-
-def options() -> dict[str, str]:
-    """Flag → variable, from the page that is generated from the recorder's table."""
-    page = (SOURCE / "docs" / "options.md").read_text()
-    return dict(re.findall(r"^\| `(--[a-z-]+)[^`]*` \| `(OOMREC_[A-Z_]+)` \|", page, re.M))
 
 
 def words_given(source: str) -> set[str]:
@@ -37,14 +32,20 @@ def words_given(source: str) -> set[str]:
 def test_each_option_is_named_by_a_test():
     files = (SOURCE / "tests" / "integration").glob("test_*.py")
     given = set().union(*(words_given(path.read_text()) for path in files))
-    assert len(options()) > 15
-    assert [flag for flag, variable in options().items() if not {flag, variable} & given] == []
+    assert len(recording_options()) > 15
+    assert [
+        flag for flag, variable in recording_options().items() if not {flag, variable} & given
+    ] == []
 
 
 def test_the_help_has_the_same_options(oomrec):
     shown = oomrec("run", "--help").stdout
     flags = set(re.findall(r"^  (--[a-z-]+)", shown, re.M))
-    assert flags - set(options()) == {"--cgroup", "--live", "--help"}  # of the command alone
+    assert flags - set(recording_options()) == {
+        "--cgroup",
+        "--live",
+        "--help",
+    }  # of the command alone
 
 
 # By their names without dashes: this is no test of what they do.
@@ -59,12 +60,12 @@ VALUES = {
 
 def test_each_option_reaches_the_program_as_its_variable(oomrec):
     values = {f"--{name.replace('_', '-')}": value for name, value in VALUES.items()}
-    assert set(values) == set(options())
+    assert set(values) == set(recording_options())
     words = [word for option in values.items() for word in option if word is not None]
     environment = {"OOMREC_DUMP_DIR": None, "OOMREC_SESSION_DIR": None}
     run = oomrec("run", *words, "--", "env", env=environment)
     given = dict(line.split("=", 1) for line in run.stdout.splitlines() if "=" in line)
-    expected = {variable: values[flag] or "1" for flag, variable in options().items()}
+    expected = {variable: values[flag] or "1" for flag, variable in recording_options().items()}
     assert {name: given.get(name) for name in expected} == expected
 
 

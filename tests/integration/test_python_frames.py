@@ -4,6 +4,7 @@ import json
 import os
 
 import pytest
+from conftest import rounds
 
 SOURCES = __file__.rsplit("/", 1)[0] + "/python"
 VERSIONS = ["3.8", "3.9", "3.10", "3.11", "3.12", "3.13", "3.14"]
@@ -32,7 +33,7 @@ def test_every_frame_is_the_interpreters_own(python, plain, probe, version, tmp_
 @pytest.mark.parametrize("version", VERSIONS)
 def test_daemon_threads_may_allocate_while_the_interpreter_ends(python, plain, probe, version):
     """Their thread states are freed under them: 6 of 20 such runs crashed a walk without checks."""
-    for _ in range(20):
+    for _ in range(rounds(5, 20)):
         run = plain(python(version), f"{SOURCES}/frames_at_exit.py", probe, plain.directory)
         assert run.exit_code == 0 and run.stdout == "ended\n", str(run)
 

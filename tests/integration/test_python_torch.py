@@ -136,7 +136,7 @@ if __name__ == "__main__":
 def test_workers_of_a_data_loader_are_labelled(oomrec, preload, tmp_path, method):
     script = tmp_path / "loads.py"
     script.write_text(WORKERS)
-    run = preload("python3", script, method, env={**PACKAGE, "OOMREC_MODE": "exact"})
+    run = preload("python3", script, method, env=PACKAGE)
     assert run.exit_code == 0, str(run)
     for number in range(2):
         shown = oomrec.json("show", run.bundle_at(f"in worker {number}"))
@@ -182,7 +182,7 @@ oomrec.dump("end")
 
 @pytest.mark.needs_torch
 def test_a_compiled_function_has_no_more_graph_breaks(oomrec, preload):
-    run = preload("python3", "-c", COMPILED, env={**PACKAGE, "OOMREC_MODE": "exact"})
+    run = preload("python3", "-c", COMPILED, env=PACKAGE)
     found = json.loads(run.stdout)
     assert found["labelled"] == found["bare"] == [0, 1]
     shown = oomrec.json("show", run.bundle_at("end"))

@@ -12,11 +12,18 @@ VICTIMS = [
 
 
 @pytest.mark.parametrize("script, line_text", VICTIMS)
-def test_the_bundle_names_size_line_and_limit(preload, oomrec, victim, script, line_text):
-    """The size is exact, the line is the one that asked, the C frames below it end in malloc's caller."""
-    path = Path(victim(f"python/{script}"))
-    run = preload(sys.executable, path)
+def test_the_bundle_names_size_line_and_limit(preload, plain, oomrec, victim, script, line_text):
+    """The size is exact, the line is the one that asked, the C frames below it end in malloc's caller.
 
+    Same output and same exit code as without us; on stderr only our own lines are new.
+    """
+    path = Path(victim(f"python/{script}"))
+    alone, run = plain(sys.executable, path), preload(sys.executable, path)
+
+    assert run.exit_code == alone.exit_code == 1
+    theirs = [line for line in run.stderr.splitlines() if not line.startswith("oomrec:")]
+    assert theirs == alone.stderr.splitlines()
+    assert run.stdout == alone.stdout
     refused = int(run.stdout.split("refused ")[1].split()[0])
     shown = oomrec.json("show", run.only_bundle())
     assert shown["verdict"]["code"] == "address_space_limit"
@@ -32,15 +39,3 @@ def test_the_bundle_names_size_line_and_limit(preload, oomrec, victim, script, l
     assert stack[0]["kind"] == "native"
     if script == "grow_numpy.py":
         assert any("numpy" in (f["module"] or "") for f in stack)
-
-
-@pytest.mark.parametrize("script, line_text", VICTIMS)
-def test_the_script_ends_as_without_us(preload, plain, victim, script, line_text):
-    """Same output, same exit code; on stderr only our own lines are new."""
-    command = [sys.executable, victim(f"python/{script}")]
-    alone, recorded = plain(*command), preload(*command)
-
-    assert recorded.exit_code == alone.exit_code == 1
-    theirs = [line for line in recorded.stderr.splitlines() if not line.startswith("oomrec:")]
-    assert theirs == alone.stderr.splitlines()
-    assert recorded.stdout == alone.stdout

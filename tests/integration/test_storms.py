@@ -1,27 +1,30 @@
-"""Programs that do everything at once end as they would have: no deadlock, no crash, no rest.
-
-OOMREC_STORM_SECONDS=60 lasts as long as is worth it before a release.
-"""
+"""Programs that do everything at once end as they would have: no deadlock, no crash, no rest."""
 
 from __future__ import annotations
 
 import math
-import os
 
 import pytest
+from conftest import rounds
 
 MODES = ["sampled", "exact"]
-SECONDS = int(os.environ.get("OOMREC_STORM_SECONDS", "4"))
+SECONDS = rounds(2, 60)
+SIGNALS = rounds(1500, 5000)
 
 
-@pytest.mark.parametrize("mode", MODES)
-@pytest.mark.parametrize("name", ["storm", "spawn_storm", "prefork", "signals"])
-def test_a_storm_passes(plain, preload, victim, name, mode):
-    without = plain(victim(name))
-    recorded = preload(victim(name), env={"OOMREC_MODE": mode})
-    assert (recorded.stdout, recorded.exit_code) == (without.stdout, 0), str(recorded)
-    assert recorded.stderr == without.stderr
-    assert preload.sessions_left() == []
+@pytest.mark.parametrize(
+    "words",
+    [["storm"], ["spawn_storm"], ["prefork"], ["signals", SIGNALS]],
+    ids=lambda words: words[0],
+)
+def test_a_storm_passes(plain, preload, victim, words):
+    command = [victim(words[0]), *words[1:]]
+    without = plain(*command)
+    for mode in MODES:
+        recorded = preload(*command, env={"OOMREC_MODE": mode})
+        assert (recorded.stdout, recorded.exit_code) == (without.stdout, 0), str(recorded)
+        assert recorded.stderr == without.stderr
+        assert preload.sessions_left() == []
 
 
 @pytest.mark.parametrize("mode", MODES)
