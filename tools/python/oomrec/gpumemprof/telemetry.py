@@ -132,21 +132,21 @@ def load_telemetry_events(
     with open(path, "rb") as file:
         data = file.read()
     records = records_of(data, events_key)
-    notes = ["cut"] if records.cut else ["may_be_cut"] if records.may_be_cut else []
+    cut, has_no_size = records.cut, False
     events = []
-    for index, record in enumerate(records.rows):
+    for number, record in enumerate(records.rows, 1):
         try:
             events.append(telemetry_event_from_record(record, permissive_legacy))
         except TelemetryProblem as problem:
-            if records.may_be_cut and index + 1 == len(records.rows):
-                notes = ["cut"]
+            cut = records.may_be_cut and number == len(records.rows)
+            if cut:
                 break
-            raise TelemetryProblem(problem.reason, f"event {index}: {problem}") from None
+            raise TelemetryProblem(problem.reason, f"event {number - 1}: {problem}") from None
         except ValueError as error:
-            raise ValueError(f"event {index}: {error}") from None
-        if "schema_version" not in record and not has_size(record) and "no_size" not in notes:
-            notes.append("no_size")
-    for note in notes:
+            raise ValueError(f"event {number - 1}: {error}") from None
+        has_no_size |= "schema_version" not in record and not has_size(record)
+    notes = {"cut": cut, "may_be_cut": records.may_be_cut and not cut, "no_size": has_no_size}
+    for note in (name for name, holds in notes.items() if holds):
         warnings.warn(f"{os.fspath(path)}: {NOTES[note]}", stacklevel=2)
     return events
 
