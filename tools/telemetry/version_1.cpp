@@ -160,11 +160,12 @@ class Defaults {
   }
 
   static Json difference(const Json& all, const Json& part) {
+    if (all <= part) return 0;
     std::int64_t rest = 0;
     if (!is_integer(all) || !is_integer(part) ||
         __builtin_sub_overflow(all.get<std::int64_t>(), part.get<std::int64_t>(), &rest))
-      return Json(all.get<double>() - part.get<double>());
-    return std::max<std::int64_t>(rest, 0);
+      return all;  // the check of version 2 refuses it, or the other
+    return rest;
   }
 
   const Json& record_;
