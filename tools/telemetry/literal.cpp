@@ -268,7 +268,8 @@ Json parsed_json(std::string_view text) {
     return true;
   };
   const Json discarded(Json::value_t::discarded);
-  if (text.starts_with("\xef\xbb\xbf")) return discarded;  // the parser would take it
+  // The parser would skip the one, and end at the other.
+  if (text.starts_with("\xef\xbb\xbf") || text.find('\0') != text.npos) return discarded;
   try {
     return needs_cleaning(text) ? Json::parse(cleaned(text), visit, false)
                                 : Json::parse(text, visit, false);

@@ -221,7 +221,8 @@ def _number(text: str) -> Any:
     if not _NUMBER.fullmatch(digits):
         return text
     number = float(digits)
-    if math.isinf(number):
+    is_lost = number == 0 and re.search("[1-9]", digits.lower().partition("e")[0])
+    if math.isinf(number) or is_lost:  # of what a float can be
         return text
     return int(number) if number.is_integer() and abs(number) < 2**53 else number
 
