@@ -75,7 +75,9 @@ def expected(name: str) -> dict:
     if "reason" in wanted:
         return wanted
     events = [{**EXPECTED["defaults"], **event} for event in wanted["events"]]
-    return comparable({"events": events, "notes": [NOTES[note] for note in wanted.get("notes", [])]})
+    return comparable(
+        {"events": events, "notes": [NOTES[note] for note in wanted.get("notes", [])]}
+    )
 
 
 def test_every_file_of_the_corpus_is_expected():

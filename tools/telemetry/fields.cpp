@@ -109,9 +109,7 @@ bool is_integer(const Json& value) {
          !(value.is_number_unsigned() && value.get<std::uint64_t>() > kMost);
 }
 
-bool is_blank(std::string_view text) {
-  return text.find_first_not_of(" \t\n\r\v\f") == text.npos;
-}
+bool is_blank(std::string_view text) { return text.find_first_not_of(" \t\n\r\v\f") == text.npos; }
 
 void check_record(const Json& record) {
   const TelemetryFields& table = telemetry_fields();
@@ -121,7 +119,7 @@ void check_record(const Json& record) {
     if (!field.optional && !record.contains(field.key)) missing.push_back(field.key);
   if (!missing.empty())
     refuse_field("missing", fmt::format("{}", fmt::join(missing, ", ")),
-           missing.size() == 1 ? "is missing" : "are missing");
+                 missing.size() == 1 ? "is missing" : "are missing");
   for (const auto& [key, value] : record.items())
     if (key != kVersionKey && table.find(key) == nullptr)
       refuse_field("unknown", printable(key), "is no key of version 2");
@@ -139,7 +137,7 @@ void check_version(const Json& version) {
   const std::int64_t wanted = telemetry_fields().version;
   if (!is_integer(version) || version.get<std::int64_t>() != wanted)
     refuse_field("version", kVersionKey,
-           fmt::format("is {}; {} is read, and 1, which has none", shown(version), wanted));
+                 fmt::format("is {}; {} is read, and 1, which has none", shown(version), wanted));
 }
 
 }  // namespace oomrec::tools

@@ -146,7 +146,8 @@ std::vector<std::string> columns_of(const std::vector<std::string>& header) {
 FileRecords table(std::string_view text) {
   CsvRows csv = csv_rows(text);
   if (csv.open_quote_line != 0)
-    throw TelemetryProblem{"quote", fmt::format("line {}: a quote is not closed", csv.open_quote_line)};
+    throw TelemetryProblem{"quote",
+                           fmt::format("line {}: a quote is not closed", csv.open_quote_line)};
   auto& rows = csv.rows;
   if (rows.empty() || rows[0].size() < 2)
     throw TelemetryProblem{"table", "it is neither JSON nor a table"};
@@ -173,7 +174,8 @@ FileRecords records_of(std::string contents) {
   decode(contents);
   std::string_view text = contents;
   text.remove_prefix(std::min(text.find_first_not_of(kBlanks), text.size()));
-  if (text.empty()) throw TelemetryProblem{"empty", "it is empty: there is nothing to analyze in it"};
+  if (text.empty())
+    throw TelemetryProblem{"empty", "it is empty: there is nothing to analyze in it"};
   if (text[0] != '[' && text[0] != '{') return table(text);
   const Json all = parsed_json(text);
   if (!all.is_discarded()) return document(all);

@@ -161,8 +161,8 @@ class PythonValue {
 
   bool word() {
     static constexpr std::pair<std::string_view, std::string_view> kWords[] = {
-        {"None", "null"},      {"True", "true"},    {"False", "false"},
-        {"nan", "NaN"},        {"inf", "Infinity"}, {"-inf", "-Infinity"}};
+        {"None", "null"}, {"True", "true"},    {"False", "false"},
+        {"nan", "NaN"},   {"inf", "Infinity"}, {"-inf", "-Infinity"}};
     for (const auto& [word, in_json] : kWords) {
       if (!rest_.starts_with(word)) continue;
       rest_.remove_prefix(word.size());
@@ -216,8 +216,9 @@ class PythonValue {
         if (!escape_into(json)) return false;
         continue;
       }
-      json += c == '"' || static_cast<unsigned char>(c) < 0x20 ? unit_text(static_cast<unsigned char>(c))
-                                                               : std::string(1, c);
+      json += c == '"' || static_cast<unsigned char>(c) < 0x20
+                  ? unit_text(static_cast<unsigned char>(c))
+                  : std::string(1, c);
       rest_.remove_prefix(1);
     }
     if (rest_.empty()) return false;

@@ -44,7 +44,8 @@ Json nanoseconds(const Json& value) {
   const Json whole_seconds = whole(seconds);
   if (!is_integer(whole_seconds)) return whole_seconds;
   const Json ns = product(whole_seconds.get<std::int64_t>(), kNsPerSecond);
-  const auto rest = static_cast<std::int64_t>(std::nearbyint((seconds - std::trunc(seconds)) * 1e9));
+  const auto rest =
+      static_cast<std::int64_t>(std::nearbyint((seconds - std::trunc(seconds)) * 1e9));
   std::int64_t sum = 0;
   if (!is_integer(ns) || __builtin_add_overflow(ns.get<std::int64_t>(), rest, &sum))
     return Json(seconds * 1e9);

@@ -1,4 +1,5 @@
-// What the command reads in files of telemetry: telemetry_events FILE… prints a line of JSON for each.
+// What the command reads in files of telemetry: telemetry_events FILE… prints a line of JSON for
+// each.
 //
 // Driven by tests/integration/test_telemetry_corpus.py, which asks the Python package the same.
 #include <fmt/format.h>

@@ -125,11 +125,19 @@ def _lines(text: str) -> Records:
 
 
 def _timeline(payload: dict[str, Any]) -> list[dict[str, Any]]:
-    columns = [payload.get(key) for key in ("timestamps", "allocated", "reserved")]
-    if not all(isinstance(column, list) and len(column) == len(columns[0]) for column in columns):  # type: ignore[arg-type]
-        raise TelemetryProblem("timeline", "timestamps, allocated and reserved are not equally long")
-    names = ("timestamp", "allocated", "reserved")
-    return [dict(zip(names, values)) for values in zip(*columns)]  # type: ignore[arg-type]
+    times, allocated, reserved = (
+        payload.get(key) for key in ("timestamps", "allocated", "reserved")
+    )
+    if not (isinstance(times, list) and isinstance(allocated, list) and isinstance(reserved, list)):
+        raise TelemetryProblem("timeline", "timestamps, allocated and reserved are not all lists")
+    if not len(times) == len(allocated) == len(reserved):
+        raise TelemetryProblem(
+            "timeline", "timestamps, allocated and reserved are not equally long"
+        )
+    return [
+        {"timestamp": time, "allocated": held, "reserved": pool}
+        for time, held, pool in zip(times, allocated, reserved)
+    ]
 
 
 def _document(payload: Any, events_key: str | None) -> list[Any]:
@@ -251,7 +259,7 @@ def _cells(text: str) -> tuple[list[list[str]], bool, bool]:
     it has its line end. Lines without a cell are left out."""
     rows: list[list[str]] = []
     row: list[str] = []
-    position, begin, ended = 0, 0, True
+    position, ended = 0, True
     while position < len(text) or row:
         match = _CELL.match(text, position)
         if match is None:
@@ -279,7 +287,7 @@ def _table(text: str) -> Records:
     for column in columns:
         if columns.count(column) > 1:
             raise TelemetryProblem("columns", f"there are two columns {column!r}")
-    if not ended and 1 < len(rows) and len(rows[-1]) < len(columns):
+    if not ended and len(rows) > 1 and len(rows[-1]) < len(columns):
         rows.pop()
         cut = ended = True
     for number, row in enumerate(rows[1:], 1):

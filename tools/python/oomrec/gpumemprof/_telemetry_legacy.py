@@ -141,7 +141,9 @@ def as_version_2(
 
     # A rank has fields of its own in version 2.
     found["metadata"] = {
-        key: value for key, value in metadata.items() if key not in FIELDS or not FIELDS[key].optional
+        key: value
+        for key, value in metadata.items()
+        if key not in FIELDS or not FIELDS[key].optional
     }
     found.setdefault(
         "collector", _collector(record, metadata, value_of("device_id"), default_collector)

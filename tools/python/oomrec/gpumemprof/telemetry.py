@@ -40,9 +40,7 @@ REQUIRED_V2_FIELDS: tuple[str, ...] = (
     *(each.key for each in FIELDS.values() if not each.optional),
 )
 # The keys that a record of a rank has besides.
-OPTIONAL_V2_FIELDS: tuple[str, ...] = tuple(
-    each.key for each in FIELDS.values() if each.optional
-)
+OPTIONAL_V2_FIELDS: tuple[str, ...] = tuple(each.key for each in FIELDS.values() if each.optional)
 
 
 @dataclass
