@@ -110,6 +110,15 @@ def test_every_name_that_version_1_had_is_in_the_corpus():
     assert len(names) >= 40
 
 
+def test_the_table_has_only_words_that_both_readers_know():
+    bases = {"integer", "bytes", "mebibytes", "seconds", "device", "text", "any text", "object"}
+    ways = {"", "null", "nothing", "zero"}
+    for field in FIELDS.values():
+        for kind in (field.kind, *field.version_1.values(), *field.in_metadata.values()):
+            base, _, way = kind.partition(" or ")
+            assert base in bases and way in ways, (field.key, kind)
+
+
 def test_both_read_spoiled_files_alike(by_command, tmp_path):
     """Files of the corpus cut, and with bytes put in, taken away and exchanged at random."""
     rng = random.Random(16)

@@ -4,7 +4,8 @@ A record has the 18 fields of ``REQUIRED_V2_FIELDS``, may have those of ``OPTION
 other. Sizes are bytes, times nanoseconds since 1970, ``device_id`` is -1 for the host; a field whose
 value is not known is null, never left out. Files hold a JSON array (or an object with the list under
 ``events``), one JSON object a line, or CSV; records of version 1, without ``schema_version``, are
-converted. Every problem is a ValueError that names the field, and in a file the record.
+converted. Every problem is a ValueError that names the field, and in a file the record. The command
+`oomrec analyze` reads the same files in the same way.
 """
 
 from __future__ import annotations
@@ -123,9 +124,9 @@ def load_telemetry_events(
 ) -> list[TelemetryEventV2]:
     """The events of a file: a JSON array, an object with a list of them, JSON lines, or CSV.
 
-    `events_key` names the list in a JSON object (``events`` if not given). Raises ValueError that
-    names the first record that is none, or OSError. A last line that a killed writer cut off is left
-    out, with a warning.
+    What a file is, its beginning says, not its name. `events_key` names the list in a JSON object
+    (``events`` if not given). Raises ValueError that names the first record that is none, or OSError.
+    A last line that a killed writer cut off is left out, with a warning.
     """
     with open(path, "rb") as file:
         data = file.read()
@@ -154,7 +155,8 @@ def write_telemetry_events(
 ) -> None:
     """Writes events as a JSON array, an event a line, or as CSV with the columns of the format.
 
-    `format`: "json" or "csv", else ValueError. In CSV null is an empty cell, metadata is JSON.
+    `format`: "json" or "csv", else ValueError. In CSV null is an empty cell, metadata is JSON, and a
+    text that a spreadsheet would take for a formula has an apostrophe before it.
     """
     if format not in ("csv", "json"):
         raise ValueError(f"Unsupported format: {format}; use csv or json")
