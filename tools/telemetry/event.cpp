@@ -14,8 +14,8 @@ using Event = TelemetryEvent;
 using Slot = std::variant<std::int64_t Event::*, std::optional<std::int64_t> Event::*,
                           std::string Event::*, std::optional<std::string> Event::*, Json Event::*>;
 
-// Where a field's value is.
-const Slot& slot_of(const TelemetryField& field) {
+// Where each field's value is, in the order of the table.
+const std::vector<Slot>& slots() {
   using Number = std::optional<std::int64_t> Event::*;
   using Words = std::optional<std::string> Event::*;
   static const std::map<std::string, Slot, std::less<>> kSlots = {
@@ -41,7 +41,13 @@ const Slot& slot_of(const TelemetryField& field) {
       {"local_rank", static_cast<Number>(&Event::local_rank)},
       {"world_size", static_cast<Number>(&Event::world_size)},
   };
-  return kSlots.at(field.key);
+  static const std::vector<Slot> kInOrder = [] {
+    std::vector<Slot> in_order;
+    for (const TelemetryField& field : telemetry_fields().fields)
+      in_order.push_back(kSlots.at(field.key));
+    return in_order;
+  }();
+  return kInOrder;
 }
 
 template <class T>
@@ -65,10 +71,11 @@ Json written(const std::optional<T>& slot) {
 }  // namespace
 
 Json event_json(const TelemetryEvent& event) {
+  const auto& fields = telemetry_fields().fields;
   Json record{{kVersionKey, telemetry_fields().version}};
-  for (const TelemetryField& field : telemetry_fields().fields) {
-    Json value = std::visit([&](auto slot) { return written(event.*slot); }, slot_of(field));
-    if (!field.optional || !value.is_null()) record[field.key] = std::move(value);
+  for (std::size_t i = 0; i < fields.size(); ++i) {
+    Json value = std::visit([&](auto slot) { return written(event.*slot); }, slots()[i]);
+    if (!fields[i].optional || !value.is_null()) record[fields[i].key] = std::move(value);
   }
   return record;
 }
@@ -83,12 +90,12 @@ TelemetryEvent event_of(const Json& record) {
   if (!record.is_object()) throw TelemetryProblem{"object", "it is no object"};
   const bool is_version_1 = !record.contains(kVersionKey);
   if (!is_version_1) check_version(member(record, kVersionKey));
-  const Json& of_version_2 = is_version_1 ? version_2_of(record) : record;
-  check_record(of_version_2);
+  const Json converted = is_version_1 ? version_2_of(record) : Json();
+  const auto values = checked_values(is_version_1 ? converted : record);
   TelemetryEvent event;
-  for (const TelemetryField& field : telemetry_fields().fields)
-    if (const auto at = of_version_2.find(field.key); at != of_version_2.end())
-      std::visit([&](auto slot) { put(*at, event.*slot); }, slot_of(field));
+  for (std::size_t i = 0; i < values.size(); ++i)
+    if (values[i] != nullptr)
+      std::visit([&](auto slot) { put(*values[i], event.*slot); }, slots()[i]);
   return event;
 }
 

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <algorithm>
 #include <limits>
 
 #include "tools/text.h"
@@ -49,11 +48,18 @@ TelemetryFields read_table() {
   TelemetryFields all;
   all.version = table.at("schema_version");
   for (const Json& row : table.at("fields")) all.fields.push_back(field_of(row));
-  all.at_most = table.at("at_most").get<TelemetryFields::Pairs>();
-  all.less_than = table.at("less_than").get<TelemetryFields::Pairs>();
   all.devices = table.at("devices");
   all.collectors = table.at("collectors");
   all.notes = table.at("notes");
+  for (std::size_t i = 0; i < all.fields.size(); ++i) all.by_key[all.fields[i].key] = i;
+  const auto pairs = [&](const char* name) {
+    TelemetryFields::Pairs found;
+    for (const Json& keys : table.at(name))
+      found.emplace_back(all.by_key.at(keys.at(0)), all.by_key.at(keys.at(1)));
+    return found;
+  };
+  all.at_most = pairs("at_most");
+  all.less_than = pairs("less_than");
   for (const TelemetryField& field : all.fields)
     for (const auto& [name, kind] : field.version_1)
       if (kind.is_text()) all.text_columns.insert(name);
@@ -84,18 +90,18 @@ void check_value(const TelemetryField& field, const Json& value) {
 
 // Both of a pair, where both are known.
 std::optional<std::pair<std::int64_t, std::int64_t>> both(
-    const Json& record, const std::pair<std::string, std::string>& keys) {
-  const Json &first = member(record, keys.first), &second = member(record, keys.second);
-  if (first.is_null() || second.is_null()) return std::nullopt;
-  return std::pair{first.get<std::int64_t>(), second.get<std::int64_t>()};
+    const std::vector<const Json*>& values, const std::pair<std::size_t, std::size_t>& pair) {
+  const Json *const first = values[pair.first], *const second = values[pair.second];
+  if (first == nullptr || first->is_null() || second == nullptr || second->is_null())
+    return std::nullopt;
+  return std::pair{first->get<std::int64_t>(), second->get<std::int64_t>()};
 }
 
 }  // namespace
 
-const TelemetryField* TelemetryFields::find(std::string_view key) const {
-  const auto at = std::find_if(fields.begin(), fields.end(),
-                               [&](const TelemetryField& field) { return field.key == key; });
-  return at != fields.end() ? &*at : nullptr;
+std::optional<std::size_t> TelemetryFields::find(std::string_view key) const {
+  const auto at = by_key.find(key);
+  return at != by_key.end() ? std::optional{at->second} : std::nullopt;
 }
 
 const TelemetryFields& telemetry_fields() {
@@ -111,26 +117,35 @@ bool is_integer(const Json& value) {
 
 bool is_blank(std::string_view text) { return text.find_first_not_of(" \t\n\r\v\f") == text.npos; }
 
-void check_record(const Json& record) {
+std::vector<const Json*> checked_values(const Json& record) {
   const TelemetryFields& table = telemetry_fields();
-  std::vector<std::string> missing;
-  if (!record.contains(kVersionKey)) missing.emplace_back(kVersionKey);
-  for (const TelemetryField& field : table.fields)
-    if (!field.optional && !record.contains(field.key)) missing.push_back(field.key);
+  std::vector<const Json*> values(table.fields.size());
+  std::vector<std::string> unknown;
+  for (const auto& [key, value] : record.items()) {
+    if (const auto index = table.find(key))
+      values[*index] = &value;
+    else if (key != kVersionKey)
+      unknown.push_back(printable(key));
+  }
+  std::vector<std::string_view> missing;
+  for (std::size_t i = 0; i < values.size(); ++i)
+    if (values[i] == nullptr && !table.fields[i].optional) missing.push_back(table.fields[i].key);
   if (!missing.empty())
     refuse_field("missing", fmt::format("{}", fmt::join(missing, ", ")),
                  missing.size() == 1 ? "is missing" : "are missing");
-  for (const auto& [key, value] : record.items())
-    if (key != kVersionKey && table.find(key) == nullptr)
-      refuse_field("unknown", printable(key), "is no key of version 2");
-  for (const TelemetryField& field : table.fields)
-    if (const auto at = record.find(field.key); at != record.end()) check_value(field, *at);
-  for (const auto& keys : table.at_most)
-    if (const auto pair = both(record, keys); pair && pair->first > pair->second)
-      refuse_field("contradiction", keys.first, "is more than " + keys.second);
-  for (const auto& keys : table.less_than)
-    if (const auto pair = both(record, keys); pair && pair->first >= pair->second)
-      refuse_field("contradiction", keys.first, "is not less than " + keys.second);
+  if (!unknown.empty())
+    refuse_field("unknown", fmt::format("{}", fmt::join(unknown, ", ")), "is no key of version 2");
+  for (std::size_t i = 0; i < values.size(); ++i)
+    if (values[i] != nullptr) check_value(table.fields[i], *values[i]);
+  for (const auto& pair : table.at_most)
+    if (const auto numbers = both(values, pair); numbers && numbers->first > numbers->second)
+      refuse_field("contradiction", table.fields[pair.first].key,
+                   "is more than " + table.fields[pair.second].key);
+  for (const auto& pair : table.less_than)
+    if (const auto numbers = both(values, pair); numbers && numbers->first >= numbers->second)
+      refuse_field("contradiction", table.fields[pair.first].key,
+                   "is not less than " + table.fields[pair.second].key);
+  return values;
 }
 
 void check_version(const Json& version) {

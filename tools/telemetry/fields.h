@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <set>
 #include <stdexcept>
@@ -53,15 +54,16 @@ struct TelemetryField {
 };
 
 struct TelemetryFields {
-  using Pairs = std::vector<std::pair<std::string, std::string>>;
+  using Pairs = std::vector<std::pair<std::size_t, std::size_t>>;  // of indices
 
   std::int64_t version = 0;
   std::vector<TelemetryField> fields;
+  std::map<std::string, std::size_t, std::less<>> by_key;  // of `fields`
   Pairs at_most, less_than;  // the first may not be more than the second; must be less than it
   Json devices, collectors, notes;
   std::set<std::string, std::less<>> text_columns;  // cells that are texts, whatever they look like
 
-  const TelemetryField* find(std::string_view key) const;  // null: there is none
+  std::optional<std::size_t> find(std::string_view key) const;  // its index
 };
 
 const TelemetryFields& telemetry_fields();
@@ -72,8 +74,9 @@ inline constexpr std::string_view kVersionKey = "schema_version";
 bool is_integer(const Json& value);
 bool is_blank(std::string_view text);  // nothing but ASCII blanks
 
-// Throws TelemetryProblem where a record is not one of version 2 by every rule of the table.
-void check_record(const Json& record);
+// The values of a record of version 2, in the order of the table; null: an optional one that is not
+// there. Throws TelemetryProblem where it breaks a rule of the table.
+std::vector<const Json*> checked_values(const Json& record);
 void check_version(const Json& version);
 
 }  // namespace oomrec::tools

@@ -82,7 +82,8 @@ FileRecords document(const Json& all) {
     if (const Json& list = member(all, key); list.is_array()) return rows(list);
   if (member(all, "timestamps").is_array()) return {rows_of_timeline(all), true};
   bool is_record = all.contains(kVersionKey) || call_of(all);
-  for (const auto& [name, kind] : telemetry_fields().find("timestamp_ns")->version_1)
+  const TelemetryFields& table = telemetry_fields();
+  for (const auto& [name, kind] : table.fields[*table.find("timestamp_ns")].version_1)
     is_record = is_record || all.contains(name);
   if (!is_record)
     throw TelemetryProblem{
@@ -124,9 +125,10 @@ Json record_of(const std::vector<std::string>& columns, const std::vector<std::s
     if (!is_blank(cells[i])) record[columns[i]] = value_of_cell(columns[i], cells[i]);
   if (!record.contains(kVersionKey)) return record;
   for (const std::string& column : columns) {
-    const TelemetryField* const field = telemetry_fields().find(column);
-    if (field != nullptr && !field->optional && !record.contains(column))
-      record[column] = field->kind.base == "object" ? Json::object() : Json();
+    const auto index = telemetry_fields().find(column);
+    if (!index || record.contains(column)) continue;
+    const TelemetryField& field = telemetry_fields().fields[*index];
+    if (!field.optional) record[column] = field.kind.base == "object" ? Json::object() : Json();
   }
   return record;
 }

@@ -6,15 +6,12 @@
 #include <cstdint>
 #include <limits>
 #include <optional>
-#include <stdexcept>
 #include <vector>
 
 #include "tools/telemetry/fields.h"
 
 namespace oomrec::tools {
 namespace {
-
-constexpr int kDeepest = 64;
 
 // NaN and the infinities stand in the text that is parsed as these strings, and are put back then.
 struct Constant {
@@ -91,15 +88,38 @@ std::string cleaned(std::string_view text) {
   return clean;
 }
 
-void put_constant_back(Json& value) {
-  if (!value.is_string()) return;
-  const auto& text = value.get_ref<const std::string&>();
-  if (text.empty() || text[0] != '\0') return;
-  for (const Constant& constant : kConstants)
-    if (std::string_view{text}.substr(1) == constant.word) {
-      value = constant.value;
-      return;
-    }
+void put_constants_back(Json& value) {
+  if (value.is_structured()) {
+    for (Json& each : value) put_constants_back(each);
+  } else if (value.is_string()) {
+    const auto& text = value.get_ref<const std::string&>();
+    if (text.empty() || text[0] != '\0') return;
+    for (const Constant& constant : kConstants)
+      if (std::string_view{text}.substr(1) == constant.word) {
+        value = constant.value;
+        return;
+      }
+  }
+}
+
+// More brackets are open somewhere than in any record. The parser is no recursion, but what it
+// makes is taken apart by one.
+bool is_too_deep(std::string_view text) {
+  constexpr std::size_t kDeepest = 64;
+  std::size_t open = 0;
+  bool in_string = false;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
+    if (in_string && c == '\\')
+      ++i;
+    else if (c == '"')
+      in_string = !in_string;
+    else if (!in_string && (c == '[' || c == '{') && ++open > kDeepest)
+      return true;
+    else if (!in_string && (c == ']' || c == '}') && open > 0)
+      --open;
+  }
+  return false;
 }
 
 // Reads a value as Python prints it, token by token, and writes JSON.
@@ -263,20 +283,13 @@ class PythonValue {
 }  // namespace
 
 Json parsed_json(std::string_view text) {
-  const auto visit = [](int depth, Json::parse_event_t event, Json& value) {
-    if (depth > kDeepest) throw std::length_error{"nested too deep"};
-    if (event == Json::parse_event_t::value) put_constant_back(value);
-    return true;
-  };
-  const Json discarded(Json::value_t::discarded);
-  // The parser would skip the one, and end at the other.
-  if (text.starts_with("\xef\xbb\xbf") || text.find('\0') != text.npos) return discarded;
-  try {
-    return needs_cleaning(text) ? Json::parse(cleaned(text), visit, false)
-                                : Json::parse(text, visit, false);
-  } catch (const std::length_error&) {
-    return discarded;
-  }
+  // The parser would skip a byte order mark, and end at a zero byte.
+  if (text.starts_with("\xef\xbb\xbf") || text.find('\0') != text.npos || is_too_deep(text))
+    return Json(Json::value_t::discarded);
+  if (!needs_cleaning(text)) return Json::parse(text, nullptr, false);
+  Json value = Json::parse(cleaned(text), nullptr, false);
+  put_constants_back(value);
+  return value;
 }
 
 Json parsed_literal(const std::string& text) {

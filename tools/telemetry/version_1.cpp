@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <cmath>
 #include <optional>
@@ -27,7 +28,7 @@ using Found = std::optional<Json>;
 // One that is no integer of 64 bits stays what it is: the check of version 2 refuses it.
 Json whole(double value) {
   constexpr double kLimit = 9223372036854775808.0;  // 2^63
-  return value >= -kLimit && value < kLimit ? Json(static_cast<std::int64_t>(value)) : Json(value);
+  return value > -kLimit && value < kLimit ? Json(static_cast<std::int64_t>(value)) : Json(value);
 }
 
 Json product(std::int64_t a, std::int64_t b) {
@@ -37,19 +38,20 @@ Json product(std::int64_t a, std::int64_t b) {
              : Json(result);
 }
 
-// No digit of a float is lost: 1.7e9 s times 1e9 is not exact.
+// By the digits that are written for a float: 1.7e9 s times 1e9 is not exact.
 Json nanoseconds(const Json& value) {
   if (is_integer(value)) return product(value.get<std::int64_t>(), kNsPerSecond);
   const auto seconds = value.get<double>();
-  const Json whole_seconds = whole(seconds);
-  if (!is_integer(whole_seconds)) return whole_seconds;
-  const Json ns = product(whole_seconds.get<std::int64_t>(), kNsPerSecond);
-  const auto rest =
-      static_cast<std::int64_t>(std::nearbyint((seconds - std::trunc(seconds)) * 1e9));
-  std::int64_t sum = 0;
-  if (!is_integer(ns) || __builtin_add_overflow(ns.get<std::int64_t>(), rest, &sum))
-    return Json(seconds * 1e9);
-  return sum;
+  std::array<char, 512> buffer;  // of any double
+  const auto [end, error] = std::to_chars(buffer.data(), buffer.data() + buffer.size(), seconds,
+                                          std::chars_format::fixed);
+  std::string digits{buffer.data(), end};
+  const std::size_t point = std::min(digits.find('.'), digits.size());
+  digits.resize(point + 10, '0');
+  digits.erase(point, 1);
+  std::int64_t ns = 0;
+  const auto read = std::from_chars(digits.data(), digits.data() + digits.size(), ns);
+  return read.ec == std::errc{} ? Json(ns) : Json(seconds);
 }
 
 Json mebibytes(const Json& value) {
@@ -137,73 +139,66 @@ std::string collector_of(const Json& record, const Json& metadata, const Json& d
   return known.at("default");
 }
 
-// What stands in a field for which the record has no name.
-class Defaults {
- public:
-  Defaults(const Json& record, Json& found) : record_(record), found_(found) {}
+// What is left of a size, at least 0. One that is no integer of 64 bits: the check of version 2
+// refuses it.
+Json difference(const Json& all, const Json& part) {
+  if (all <= part) return 0;
+  std::int64_t rest = 0;
+  const bool fits =
+      is_integer(all) && is_integer(part) &&
+      !__builtin_sub_overflow(all.get<std::int64_t>(), part.get<std::int64_t>(), &rest);
+  return fits ? Json(rest) : Json(all.get<double>() - part.get<double>());
+}
 
-  Json value_of(const std::string& key) const {
-    const auto at = found_.find(key);
-    return at != found_.end() ? *at : default_of(*telemetry_fields().find(key));
+// What stands in a field without a name; other fields are those before it in the table, or have a
+// value of their own.
+Json default_of(const TelemetryField& field, const Json& event, const Json& record) {
+  if (!field.default_as.empty()) return event.at(field.default_as);
+  if (!field.default_difference.empty()) {
+    const Json& all = event.at(field.default_difference[0]);
+    return all.is_null() ? all : difference(all, event.at(field.default_difference[1]));
   }
-
- private:
-  Json default_of(const TelemetryField& field) const {
-    if (!field.default_as.empty()) return value_of(field.default_as);
-    if (!field.default_difference.empty()) {
-      const Json all = value_of(field.default_difference[0]);
-      const Json part = value_of(field.default_difference[1]);
-      return all.is_null() ? Json() : difference(all, part);
-    }
-    for (const auto& [name, value] : field.default_beside.items())
-      if (record_.contains(name)) return value;
-    return field.default_value;
-  }
-
-  static Json difference(const Json& all, const Json& part) {
-    if (all <= part) return 0;
-    std::int64_t rest = 0;
-    if (!is_integer(all) || !is_integer(part) ||
-        __builtin_sub_overflow(all.get<std::int64_t>(), part.get<std::int64_t>(), &rest))
-      return all;  // the check of version 2 refuses it, or the other
-    return rest;
-  }
-
-  const Json& record_;
-  const Json& found_;
-};
+  for (const auto& [name, value] : field.default_beside.items())
+    if (record.contains(name)) return value;
+  return field.default_value;
+}
 
 }  // namespace
 
 Json version_2_of(const Json& record) {
   const TelemetryFields& table = telemetry_fields();
   const Json metadata = metadata_of(record);
-  Json found = Json::object();
+  Json event{{kVersionKey, table.version}};
+  std::vector<const TelemetryField*> unnamed;
   for (const TelemetryField& field : table.fields) {
     Found value = first_of(record, field.version_1);
     if (!value) value = first_of(metadata, field.in_metadata);
-    if (value) found[field.key] = *std::move(value);
+    if (!value && field.optional) continue;
+    if (!value) unnamed.push_back(&field);
+    event[field.key] = value ? *std::move(value) : field.default_value;
   }
-  if (!found.contains("timestamp_ns"))
-    throw TelemetryProblem{"missing", "timestamp is missing: seconds since 1970"};
-  const Defaults defaults{record, found};
+  bool has_collector = true;
+  for (const TelemetryField* const field : unnamed) {
+    if (field->key == "timestamp_ns")
+      throw TelemetryProblem{"missing", "timestamp is missing: seconds since 1970"};
+    if (field->key == "collector")
+      has_collector = false;
+    else
+      event[field->key] = default_of(*field, event, record);
+  }
+  if (!has_collector) event["collector"] = collector_of(record, metadata, event.at("device_id"));
   // A rank has fields of its own in version 2.
-  Json& kept = found["metadata"] = Json::object();
+  Json& kept = event["metadata"] = Json::object();
   for (const auto& [key, value] : metadata.items()) {
-    const TelemetryField* const field = table.find(key);
-    if (field == nullptr || !field->optional) kept[key] = value;
+    const auto index = table.find(key);
+    if (!index || !table.fields[*index].optional) kept[key] = value;
   }
-  if (!found.contains("collector"))
-    found["collector"] = collector_of(record, metadata, defaults.value_of("device_id"));
-  Json event{{kVersionKey, table.version}};
-  for (const TelemetryField& field : table.fields)
-    if (!field.optional || found.contains(field.key))
-      event[field.key] = defaults.value_of(field.key);
   return event;
 }
 
 bool has_size(const Json& record) {
-  const auto& names = telemetry_fields().find("allocator_allocated_bytes")->version_1;
+  const TelemetryFields& table = telemetry_fields();
+  const auto& names = table.fields[*table.find("allocator_allocated_bytes")].version_1;
   return std::any_of(names.begin(), names.end(),
                      [&](const auto& name) { return record.contains(name.first); });
 }

@@ -9,7 +9,8 @@ from __future__ import annotations
 import json
 import math
 import pkgutil
-from typing import Any, Mapping, NamedTuple
+from decimal import Decimal
+from typing import Any, Callable, Mapping, NamedTuple, Optional
 
 MIB = 1024 * 1024
 ASCII_BLANKS = " \t\n\r\v\f"
@@ -23,6 +24,53 @@ class TelemetryProblem(ValueError):
         self.reason = reason
 
 
+# Of a value: the reason for which a field cannot have it, or None.
+Rule = Callable[[Any], Optional[str]]
+
+
+def is_integer(value: object) -> bool:
+    """Whether `value` is an integer of 64 bits; True and False are none."""
+    return isinstance(value, int) and not isinstance(value, bool) and -(2**63) <= value < 2**63
+
+
+def is_number(value: object) -> bool:
+    """Whether `value` is a finite integer or float; True and False are none."""
+    return is_integer(value) or (isinstance(value, float) and math.isfinite(value))
+
+
+def is_blank(text: str) -> bool:
+    """Whether there is nothing in it but ASCII blanks."""
+    return not text.strip(ASCII_BLANKS)
+
+
+def nanoseconds(seconds: float) -> int:
+    """Seconds as nanoseconds, by the digits that Python writes for a float: 1.7e9 s times 1e9 is not
+    exact."""
+    digits = repr(seconds)
+    whole, _, fraction = (format(Decimal(digits), "f") if "e" in digits else digits).partition(".")
+    return int(whole + fraction[:9].ljust(9, "0"))
+
+
+def _rule(kind: str, least: int | None) -> Rule:
+    base, _, null = kind.partition(" or ")
+    lowest = -(2**63) if least is None else least
+
+    def integer(value: Any) -> str | None:
+        if not is_integer(value):
+            return None if value is None and null else "type"
+        return "value" if value < lowest else None
+
+    def text(value: Any) -> str | None:
+        if not isinstance(value, str):
+            return None if value is None and null else "type"
+        return "value" if base == "text" and is_blank(value) else None
+
+    def dictionary(value: Any) -> str | None:
+        return None if isinstance(value, dict) else "type"
+
+    return {"integer": integer, "object": dictionary}.get(base, text)
+
+
 class Field(NamedTuple):
     """A field of version 2. What `kind` accepts: an integer (at least `least`), a text that says
     something, any text, an object; and null, where it ends with "or null"."""
@@ -31,6 +79,7 @@ class Field(NamedTuple):
     kind: str
     optional: bool
     least: int | None
+    rule: Rule
     # Of a record of version 1: names that are tried in this order, and how each is read; then names
     # in its metadata; then what stands there instead.
     version_1: Mapping[str, str]
@@ -55,6 +104,7 @@ def _field(row: Mapping[str, Any]) -> Field:
         kind=row["is"],
         optional=row.get("optional", False),
         least=row.get("least"),
+        rule=_rule(row["is"], row.get("least")),
         version_1=row.get("version_1", {}),
         in_metadata=row.get("in_metadata", {}),
         default=row.get("default"),
@@ -84,68 +134,8 @@ TEXT_COLUMNS = {
 }
 
 
-def is_integer(value: object) -> bool:
-    """Whether `value` is an integer of 64 bits; True and False are none."""
-    return isinstance(value, int) and not isinstance(value, bool) and -(2**63) <= value < 2**63
-
-
-def is_number(value: object) -> bool:
-    """Whether `value` is a finite integer or float; True and False are none."""
-    return is_integer(value) or (isinstance(value, float) and math.isfinite(value))
-
-
-def is_blank(text: str) -> bool:
-    """Whether there is nothing in it but ASCII blanks."""
-    return not text.strip(ASCII_BLANKS)
-
-
-def nanoseconds(seconds: float) -> int:
-    """Seconds as nanoseconds, no digit of a float lost (1.7e9 s times 1e9 is not exact)."""
-    whole = int(seconds)
-    return whole * 1_000_000_000 + round((seconds - whole) * 1e9)
-
-
-def problem_with(field: Field, value: Any) -> str | None:
-    """The reason why a field of version 2 cannot have this value; None: it can."""
-    base, _, null = field.kind.partition(" or ")
-    if value is None and null:
-        return None
-    if base == "integer":
-        if not is_integer(value):
-            return "type"
-        return "value" if field.least is not None and value < field.least else None
-    if base == "object":
-        return None if isinstance(value, dict) else "type"
-    if not isinstance(value, str):
-        return "type"
-    return "value" if base == "text" and is_blank(value) else None
-
-
-def check_record(record: Mapping[str, Any]) -> None:
-    """Checks a record of version 2 by every rule, in the order of the table."""
-    required = ["schema_version", *(field.key for field in FIELDS.values() if not field.optional)]
-    missing = [key for key in required if key not in record]
-    if missing:
-        message = f"Missing required telemetry fields: {', '.join(missing)}"
-        raise TelemetryProblem("missing", message)
-    unknown = [str(key) for key in record if key not in FIELDS and key != "schema_version"]
-    if unknown:
-        raise TelemetryProblem("unknown", f"Unknown telemetry fields: {', '.join(unknown)}")
-    for field in FIELDS.values():
-        if field.key in record:
-            value = record[field.key]
-            reason = problem_with(field, value)
-            if reason:
-                message = f"{field.key} must be {field.wanted}, not {value!r}"
-                raise TelemetryProblem(reason, message)
-    for part, whole in AT_MOST:
-        if None not in (record[part], record[whole]) and record[part] > record[whole]:
-            message = f"{part} ({record[part]}) cannot exceed {whole} ({record[whole]})"
-            raise TelemetryProblem("contradiction", message)
-    for rank, world in LESS_THAN:
-        if None not in (record.get(rank), record.get(world)) and record[rank] >= record[world]:
-            message = f"{rank} ({record[rank]}) must be less than {world} ({record[world]})"
-            raise TelemetryProblem("contradiction", message)
+_KNOWN = {"schema_version", *FIELDS}
+_REQUIRED = {"schema_version", *(field.key for field in FIELDS.values() if not field.optional)}
 
 
 def check_version(version: Any) -> None:
@@ -155,3 +145,33 @@ def check_version(version: Any) -> None:
     if version != VERSION:
         message = f"Unsupported schema_version: {version}; this reads version {VERSION}"
         raise TelemetryProblem("version", message)
+
+
+def check_keys(record: Mapping[str, Any]) -> None:
+    """Checks that a record has the keys of version 2, and no other."""
+    keys = record.keys()
+    if not keys >= _REQUIRED:
+        missing = [key for key in ("schema_version", *FIELDS) if key in _REQUIRED - keys]
+        message = f"Missing required telemetry fields: {', '.join(missing)}"
+        raise TelemetryProblem("missing", message)
+    if not keys <= _KNOWN:
+        unknown = [str(key) for key in record if key not in _KNOWN]
+        raise TelemetryProblem("unknown", f"Unknown telemetry fields: {', '.join(unknown)}")
+
+
+def check_values(record: Mapping[str, Any]) -> None:
+    """Checks what stands in a record that has the keys of version 2, in the order of the table."""
+    for key, field in FIELDS.items():
+        if key in record:
+            reason = field.rule(record[key])
+            if reason:
+                message = f"{key} must be {field.wanted}, not {record[key]!r}"
+                raise TelemetryProblem(reason, message)
+    for part, whole in AT_MOST:
+        if None not in (record[part], record[whole]) and record[part] > record[whole]:
+            message = f"{part} ({record[part]}) cannot exceed {whole} ({record[whole]})"
+            raise TelemetryProblem("contradiction", message)
+    for rank, world in LESS_THAN:
+        if None not in (record.get(rank), record.get(world)) and record[rank] >= record[world]:
+            message = f"{rank} ({record[rank]}) must be less than {world} ({record[world]})"
+            raise TelemetryProblem("contradiction", message)

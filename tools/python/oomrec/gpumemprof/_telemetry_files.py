@@ -46,7 +46,6 @@ _CLOSES = {"(": ")", "[": "]", "{": "}"}
 _IN_STRING = re.compile(r'\\x(..)|\\U(.{8})|(\\u....)|\\(.)|(["\x00-\x1f])')
 _CELL = re.compile(r'(?:"([^"]*(?:""[^"]*)*)"(?!")([^,\r\n]*)|(?!")([^,\r\n]*))(,|\r\n?|\n|\Z)')
 # Writers put an apostrophe before a cell that a spreadsheet would take for a formula.
-_GUARDED = re.compile(r"'+[=+\-@\t]")
 _FORMULA = re.compile(r"'*[=+\-@\t]")
 
 
@@ -77,11 +76,10 @@ def _decoded(data: bytes) -> str:
         raise TelemetryProblem("encoding", message) from None
 
 
-def _is_deeper(value: Any, levels: int) -> bool:
-    if not isinstance(value, (dict, list)):
-        return levels < 0
-    children = value.values() if isinstance(value, dict) else value
-    return levels < 0 or any(_is_deeper(child, levels - 1) for child in children)
+def _depth(value: Any) -> int:
+    """How many brackets are open in the innermost of `value`, a list or an object."""
+    members = value.values() if isinstance(value, dict) else value
+    return 1 + max((_depth(each) for each in members if isinstance(each, (dict, list))), default=0)
 
 
 def _finite(text: str) -> float:
@@ -102,10 +100,10 @@ def _parsed(text: str) -> Any:
         text = _ESCAPE.sub(lambda match: "\\ufffd" if match[1] else match[0], text)
     try:
         value = json.loads(text, parse_float=_finite, parse_int=_whole)
+        if isinstance(value, (dict, list)) and _depth(value) > _DEEPEST:
+            raise ValueError("it is nested too deep")
     except (ValueError, RecursionError) as error:
         raise TelemetryProblem("json", f"no JSON: {error}") from None
-    if _is_deeper(value, _DEEPEST):
-        raise TelemetryProblem("json", "no JSON of telemetry: it is nested too deep")
     return value
 
 
@@ -223,6 +221,8 @@ def _literal(text: str) -> Any:
 
 def _number(text: str) -> Any:
     """A number that a cell holds, else its text. Of a column with gaps some write 17 as 17.0."""
+    if len(text) < 19 and text.isascii() and text.isdigit():
+        return int(text)  # as nearly all are
     digits = text.strip(" \t")
     if _INTEGER.fullmatch(digits):
         return int(digits) if len(digits) < 21 and is_integer(int(digits)) else text
@@ -269,7 +269,7 @@ def _cells(text: str) -> tuple[list[list[str]], bool, bool]:
             return rows, True, True
         quoted, rest, plain, end = match.groups()
         cell = plain if quoted is None else quoted.replace('""', '"') + rest
-        row.append(cell[1:] if _GUARDED.match(cell) else cell)
+        row.append(cell[1:] if cell[:1] == "'" and _FORMULA.match(cell) else cell)
         position = match.end()
         if end != ",":
             if len(row) > 1 or not is_blank(row[0]):

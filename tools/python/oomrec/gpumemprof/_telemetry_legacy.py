@@ -25,6 +25,18 @@ from ._telemetry_fields import (
 )
 
 _NOTHING = object()
+# What stands in a field without a name: a value of its own, or one that other fields make, of those
+# before it in the table or of the first kind.
+_DERIVED = [
+    field
+    for field in FIELDS.values()
+    if field.default_as or field.default_difference or field.default_beside
+]
+_DEFAULTS = {
+    key: field.default
+    for key, field in FIELDS.items()
+    if not field.optional and field not in _DERIVED
+}
 _PREFIX = "metadata_"
 
 
@@ -57,10 +69,10 @@ def _converted(name: str, kind: str, value: Any) -> Any:
             return _NOTHING
         if base == "seconds":
             return nanoseconds(value)
-        if base == "bytes":
-            return round(value)
-        size = value * MIB
-        return int(size) if is_number(size) else size
+        size = value if base == "bytes" else value * MIB
+        if not -(2**63) < size < 2**63:
+            return size  # which is no integer of 64 bits
+        return round(size) if base == "bytes" else int(size)
     if base == "integer" and not is_integer(value):
         raise TelemetryProblem("type", f"{name} must be an integer, not {value!r}")
     if base == "text" and other == "nothing" and (not isinstance(value, str) or is_blank(value)):
@@ -69,6 +81,8 @@ def _converted(name: str, kind: str, value: Any) -> Any:
 
 
 def _first(record: Mapping[str, Any], names: Mapping[str, str]) -> Any:
+    if record.keys().isdisjoint(names):  # quicker than asking for each
+        return _NOTHING
     for name, kind in names.items():
         if name in record:
             value = _converted(name, kind, record[name])
@@ -103,6 +117,18 @@ def _collector(
     return default
 
 
+def _derived(field: Field, event: Mapping[str, Any], record: Mapping[str, Any]) -> Any:
+    if field.default_as:
+        return event[field.default_as]
+    if field.default_difference:
+        whole, part = (event[key] for key in field.default_difference)
+        return None if whole is None else max(whole - part, 0)
+    for name, value in field.default_beside.items():
+        if name in record:
+            return value
+    return field.default
+
+
 def has_size(record: Mapping[str, Any]) -> bool:
     """Whether a record of version 1 says how much is allocated."""
     return any(name in record for name in FIELDS["allocator_allocated_bytes"].version_1)
@@ -115,41 +141,30 @@ def as_version_2(
 ) -> dict[str, Any]:
     """The fields of version 2 for a record of version 1; TelemetryProblem where it cannot be one."""
     metadata = _metadata(record)
-    found: dict[str, Any] = {}
-    for field in FIELDS.values():
+    event: dict[str, Any] = {"schema_version": VERSION, **_DEFAULTS}
+    found = set()
+    for key, field in FIELDS.items():
         value = _first(record, field.version_1)
-        if value is _NOTHING:
+        if value is _NOTHING and metadata:
             value = _first(metadata, field.in_metadata)
         if value is not _NOTHING:
-            found[field.key] = value
+            event[key] = value
+            found.add(key)
     if "timestamp_ns" not in found:
         raise TelemetryProblem(
             "missing", "a record of version 1 needs a timestamp: seconds since 1970"
         )
-
-    def value_of(key: str) -> Any:
-        return found[key] if key in found else default_of(FIELDS[key])
-
-    def default_of(field: Field) -> Any:
-        if field.default_as:
-            return value_of(field.default_as)
-        if field.default_difference:
-            whole, part = map(value_of, field.default_difference)
-            return None if whole is None else max(whole - part, 0)
-        beside = [value for name, value in field.default_beside.items() if name in record]
-        return beside[0] if beside else field.default
-
+    for field in _DERIVED:
+        if field.key not in found:
+            event[field.key] = _derived(field, event, record)
+    if "collector" not in found:
+        event["collector"] = _collector(record, metadata, event["device_id"], default_collector)
+    if "sampling_interval_ms" not in found:
+        event["sampling_interval_ms"] = default_sampling_interval_ms
     # A rank has fields of its own in version 2.
-    found["metadata"] = {
+    event["metadata"] = {
         key: value
         for key, value in metadata.items()
         if key not in FIELDS or not FIELDS[key].optional
     }
-    found.setdefault(
-        "collector", _collector(record, metadata, value_of("device_id"), default_collector)
-    )
-    found.setdefault("sampling_interval_ms", default_sampling_interval_ms)
-    event = {
-        key: value_of(key) for key, field in FIELDS.items() if key in found or not field.optional
-    }
-    return {"schema_version": VERSION, **event}
+    return event

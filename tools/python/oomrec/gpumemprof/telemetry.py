@@ -22,7 +22,8 @@ from ._telemetry_fields import (
     NOTES,
     VERSION,
     TelemetryProblem,
-    check_record,
+    check_keys,
+    check_values,
     check_version,
 )
 from ._telemetry_files import guarded, records_of
@@ -89,7 +90,8 @@ def telemetry_event_to_dict(event: TelemetryEventV2) -> dict[str, Any]:
 
 def validate_telemetry_record(record: Mapping[str, Any]) -> None:
     """Checks a record of version 2 by every rule; ValueError names the first field that breaks one."""
-    check_record(record)
+    check_keys(record)
+    check_values(record)
     check_version(record["schema_version"])
 
 
@@ -113,8 +115,10 @@ def telemetry_event_from_record(
         record = as_version_2(record, default_collector, default_sampling_interval_ms)
     else:
         raise ValueError("Legacy record conversion is disabled")
-    check_record(record)
-    return TelemetryEventV2(**dict(record))
+    check_keys(record)
+    if any(record.get(key, "") is None for key in OPTIONAL_V2_FIELDS):
+        check_values(record)  # an event does not tell null from a key that is not there
+    return TelemetryEventV2(**record)
 
 
 def load_telemetry_events(
