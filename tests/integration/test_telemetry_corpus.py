@@ -75,6 +75,7 @@ def expected(name: str) -> dict:
     if "reason" in wanted:
         return wanted
     events = [{**EXPECTED["defaults"], **event} for event in wanted["events"]]
+    events.sort(key=lambda event: event["timestamp_ns"])
     return comparable(
         {"events": events, "notes": [NOTES[note] for note in wanted.get("notes", [])]}
     )
