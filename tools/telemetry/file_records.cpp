@@ -10,7 +10,8 @@
 
 #include "tools/csv.h"
 #include "tools/telemetry/fields.h"
-#include "tools/telemetry/literal.h"
+#include "tools/telemetry/lenient_json.h"
+#include "tools/telemetry/python_value.h"
 #include "tools/telemetry/records.h"
 #include "tools/text.h"
 
@@ -112,9 +113,17 @@ Json number_of_cell(const std::string& text) {
   return is_whole ? Json(static_cast<std::int64_t>(number)) : Json(number);
 }
 
+// Metadata in a cell: JSON, or as Python prints it. The text itself where it is neither.
+Json metadata_of_cell(const std::string& text) {
+  if (Json value = parsed_json(text); !value.is_discarded()) return value;
+  if (const auto json = json_of_python(text))
+    if (Json value = parsed_json(*json); !value.is_discarded()) return value;
+  return text;
+}
+
 Json value_of_cell(const std::string& column, const std::string& text) {
   if (telemetry_fields().text_columns.contains(column)) return text;
-  return column == "metadata" ? parsed_literal(text) : number_of_cell(text);
+  return column == "metadata" ? metadata_of_cell(text) : number_of_cell(text);
 }
 
 // A row as JSON would have it: an empty cell is null in a field that version 2 requires, else the
