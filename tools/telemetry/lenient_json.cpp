@@ -41,9 +41,13 @@ std::pair<std::size_t, std::string_view> escape(std::string_view text) {
   return {6, "\\ufffd"};
 }
 
+// The constant that `text` begins with; null: there is none, or it stands where a key must.
 const Constant* constant_at(std::string_view text) {
-  for (const Constant& constant : kConstants)
-    if (text.starts_with(constant.word)) return &constant;
+  for (const Constant& constant : kConstants) {
+    if (!text.starts_with(constant.word)) continue;
+    const std::size_t next = text.find_first_not_of(" \t\r\n", constant.word.size());
+    return next == text.npos || text[next] != ':' ? &constant : nullptr;
+  }
   return nullptr;
 }
 
