@@ -70,7 +70,9 @@ def broken() -> list:
     """(what is wrong, key, value): each breaks one rule of a record that holds to all."""
     cases = [("below 0", key, -1) for key in AT_LEAST_0]
     cases += [("below -1", key, -2) for key in ("pid", "device_id")]
-    cases += [("a bool is no integer", key, value) for key in INTEGERS for value in (True, False)]
+    cases += [
+        ("a bool is not an integer", key, value) for key in INTEGERS for value in (True, False)
+    ]
     cases += [("a float is none", key, 1.0) for key in INTEGERS]
     cases += [("a text is none", key, "1") for key in INTEGERS]
     cases += [("null", key, None) for key in RANKED if key not in NULLABLE]
@@ -346,7 +348,7 @@ def test_csv_of_version_1_and_of_other_writers(tmp_path):
         ("a.json", '{"peak": 1}', "no telemetry events"),
         ("a.json", json.dumps([VALID, 7]), "event 1: .* must be an object"),
         ("a.json", json.dumps([VALID, {**VALID, "pid": True}]), "event 1: pid"),
-        ("a.json", f"{json.dumps(VALID)}\n{{\n", "line 2: no JSON"),
+        ("a.json", f"{json.dumps(VALID)}\n{{\n", "line 2: not JSON"),
         ("a.json", "[" * 100_000, "no"),
         ("a.csv", "timestamp,pid\n1.0\n", "cells"),
         ("a.csv", "timestamp,pid\n1.0,x\n", "event 0: pid"),

@@ -87,7 +87,7 @@ std::vector<std::string> event_columns() {
 }
 
 TelemetryEvent event_of(const Json& record) {
-  if (!record.is_object()) throw TelemetryProblem{"object", "it is no object"};
+  if (!record.is_object()) throw TelemetryProblem{"object", "it is not an object"};
   const bool is_version_1 = !record.contains(kVersionKey);
   if (!is_version_1) check_version(member(record, kVersionKey));
   const Json converted = is_version_1 ? version_2_of(record) : Json();

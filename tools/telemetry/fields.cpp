@@ -75,14 +75,14 @@ std::string shown(const Json& value) { return clip(json_text(value), 60); }
 void check_value(const TelemetryField& field, const Json& value) {
   if (value.is_null() && field.kind.otherwise == "null") return;
   if (field.kind.base == "integer") {
-    if (!is_integer(value)) refuse_field("type", field.key, "is no integer: " + shown(value));
+    if (!is_integer(value)) refuse_field("type", field.key, "is not an integer: " + shown(value));
     const auto number = value.get<std::int64_t>();
     if (field.least && number < *field.least)
       refuse_field("value", field.key, fmt::format("is {}, less than {}", number, *field.least));
   } else if (field.kind.base == "object") {
-    if (!value.is_object()) refuse_field("type", field.key, "is no object: " + shown(value));
+    if (!value.is_object()) refuse_field("type", field.key, "is not an object: " + shown(value));
   } else {
-    if (!value.is_string()) refuse_field("type", field.key, "is no text: " + shown(value));
+    if (!value.is_string()) refuse_field("type", field.key, "is not text: " + shown(value));
     if (field.kind.base == "text" && is_blank(value.get_ref<const std::string&>()))
       refuse_field("value", field.key, "is empty");
   }
@@ -134,7 +134,8 @@ std::vector<const Json*> checked_values(const Json& record) {
     refuse_field("missing", fmt::format("{}", fmt::join(missing, ", ")),
                  missing.size() == 1 ? "is missing" : "are missing");
   if (!unknown.empty())
-    refuse_field("unknown", fmt::format("{}", fmt::join(unknown, ", ")), "is no key of version 2");
+    refuse_field("unknown", fmt::format("{}", fmt::join(unknown, ", ")),
+                 "is not a key of version 2");
   for (std::size_t i = 0; i < values.size(); ++i)
     if (values[i] != nullptr) check_value(table.fields[i], *values[i]);
   for (const auto& pair : table.at_most)

@@ -33,7 +33,7 @@ class TelemetryProblem : public std::invalid_argument {
 // "mebibytes or zero": how a value is read, and what stands for a name that is not there.
 struct TelemetryKind {
   std::string base;       // "integer", "bytes", "mebibytes", "seconds", "device", "text", …
-  std::string otherwise;  // "null": null is the value; "nothing", "zero"; empty: there is no such
+  std::string otherwise;  // "null": null is the value; "nothing", "zero": as if not there
 
   bool is_text() const { return base == "text" || base == "any text"; }
 };

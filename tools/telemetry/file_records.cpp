@@ -52,7 +52,7 @@ FileRecords lines_of_json(std::string_view text) {
     } else if (end == text.npos && !records.rows.empty()) {
       records.cut = true;
     } else {
-      throw TelemetryProblem{"json", fmt::format("line {} is no JSON", number)};
+      throw TelemetryProblem{"json", fmt::format("line {} is not JSON", number)};
     }
   }
   return records;
@@ -191,7 +191,7 @@ FileRecords records_of(std::string contents) {
   const Json all = parsed_json(text);
   if (!all.is_discarded()) return document(all);
   if (text[0] == '{') return lines_of_json(text);
-  throw TelemetryProblem{"json", "it begins as JSON does and is none"};
+  throw TelemetryProblem{"json", "it starts like JSON, but is not valid JSON"};
 }
 
 }  // namespace oomrec::tools

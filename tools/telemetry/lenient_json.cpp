@@ -41,7 +41,7 @@ std::pair<std::size_t, std::string_view> escape(std::string_view text) {
   return {6, "\\ufffd"};
 }
 
-// The constant that `text` begins with; null: there is none, or it stands where a key must.
+// The constant that `text` starts with. Null: none, or it stands where a key must.
 const Constant* constant_at(std::string_view text) {
   for (const Constant& constant : kConstants) {
     if (!text.starts_with(constant.word)) continue;
@@ -92,8 +92,7 @@ void put_constants_back(Json& value) {
   }
 }
 
-// More brackets are open somewhere than in any record. The parser is no recursion, but what it
-// makes is taken apart by one.
+// Limits the recursion of Json's destructor; the parser itself does not recurse.
 bool is_too_deep(std::string_view text) {
   constexpr std::size_t kDeepest = 64;
   std::size_t open = 0;

@@ -7,8 +7,8 @@
 
 namespace oomrec::tools {
 
-// Half of a surrogate pair, as a file name that is not UTF-8 leaves it, becomes U+FFFD. Discarded
-// where it is no JSON, or nested deeper than any record is.
+// Half of a surrogate pair, which a file name that is not UTF-8 leaves behind, becomes U+FFFD.
+// Returns a discarded value for text that is not JSON, or nested deeper than any record is.
 Json parsed_json(std::string_view text);
 
 }  // namespace oomrec::tools

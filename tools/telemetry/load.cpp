@@ -22,7 +22,7 @@ std::string contents(const fs::path& file) {
   std::error_code error;
   if (!fs::exists(file, error)) throw UnreadTelemetry{file, "file", "there is no such file"};
   if (!fs::is_regular_file(file, error) || fs::file_size(file, error) > kMostBytes)
-    throw UnreadTelemetry{file, "file", "it is no file of telemetry, or larger than 1 GiB"};
+    throw UnreadTelemetry{file, "file", "it is not a regular file, or larger than 1 GiB"};
   std::ifstream stream{file, std::ios::binary};
   if (!stream) throw UnreadTelemetry{file, "file", "it may not be read"};
   return {std::istreambuf_iterator<char>{stream}, {}};

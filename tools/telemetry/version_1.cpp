@@ -22,10 +22,10 @@ using Found = std::optional<Json>;
 
 [[noreturn]] void refuse_name(std::string_view name, std::string_view wanted, const Json& value) {
   throw TelemetryProblem{"type",
-                         fmt::format("{} is no {}: {}", name, wanted, clip(json_text(value), 60))};
+                         fmt::format("{} is not {}: {}", name, wanted, clip(json_text(value), 60))};
 }
 
-// One that is no integer of 64 bits stays what it is: the check of version 2 refuses it.
+// A value that does not fit in 64 bits stays a float: the check of version 2 refuses it.
 Json whole(double value) {
   constexpr double kLimit = 9223372036854775808.0;  // 2^63
   return value > -kLimit && value < kLimit ? Json(static_cast<std::int64_t>(value)) : Json(value);
@@ -94,7 +94,7 @@ Found converted(const std::string& name, const TelemetryKind& kind, const Json& 
   if (value.is_null() && !kind.otherwise.empty())
     return kind.otherwise == "null" ? Found{value} : std::nullopt;
   if (kind.base == "integer") {
-    if (!is_integer(value)) refuse_name(name, "integer", value);
+    if (!is_integer(value)) refuse_name(name, "an integer", value);
     return value;
   }
   if (kind.is_text()) {
@@ -102,7 +102,8 @@ Found converted(const std::string& name, const TelemetryKind& kind, const Json& 
     if (kind.base == "text" && kind.otherwise == "nothing" && !usable) return std::nullopt;
     return value;
   }
-  if (!value.is_number() || !std::isfinite(value.get<double>())) refuse_name(name, "number", value);
+  if (!value.is_number() || !std::isfinite(value.get<double>()))
+    refuse_name(name, "a number", value);
   if (kind.otherwise == "zero" && value.get<double>() == 0) return std::nullopt;
   if (kind.base == "seconds") return nanoseconds(value);
   return kind.base == "mebibytes" ? mebibytes(value) : bytes(value);
@@ -117,7 +118,7 @@ Found first_of(const Json& record, const TelemetryField::Names& names) {
 
 Json metadata_of(const Json& record) {
   const Json& given = member(record, "metadata");
-  if (!given.is_null() && !given.is_object()) refuse_name("metadata", "object", given);
+  if (!given.is_null() && !given.is_object()) refuse_name("metadata", "an object", given);
   Json metadata = given.is_object() ? given : Json::object();
   constexpr std::string_view kPrefix = "metadata_";
   for (const auto& [key, value] : record.items())
@@ -139,8 +140,7 @@ std::string collector_of(const Json& record, const Json& metadata, const Json& d
   return known.at("default");
 }
 
-// What is left of a size, at least 0. One that is no integer of 64 bits: the check of version 2
-// refuses it.
+// At least 0. A float where it does not fit in 64 bits: the check of version 2 refuses it.
 Json difference(const Json& all, const Json& part) {
   if (all <= part) return 0;
   std::int64_t rest = 0;

@@ -105,13 +105,13 @@ TEST_CASE("every key of version 2 is required, but for the rank's") {
     required += !of_rank;
   }
   CHECK(required == 17);
-  CHECK(problem_of(with("surplus", 1)) == "surplus is no key of version 2");
+  CHECK(problem_of(with("surplus", 1)) == "surplus is not a key of version 2");
 }
 
 TEST_CASE("values of another type, and below their least, are refused") {
   CHECK(problem_of(with("timestamp_ns", -1)) == "timestamp_ns is -1, less than 0");
-  CHECK(problem_of(with("timestamp_ns", 1.5)) == "timestamp_ns is no integer: 1.5");
-  CHECK(problem_of(with("pid", true)) == "pid is no integer: true");
+  CHECK(problem_of(with("timestamp_ns", 1.5)) == "timestamp_ns is not an integer: 1.5");
+  CHECK(problem_of(with("pid", true)) == "pid is not an integer: true");
   CHECK(problem_of(with("pid", -1)) == "");
   CHECK(problem_of(with("pid", -2)) != "");
   CHECK(problem_of(with("device_id", -1)) == "");
@@ -123,13 +123,13 @@ TEST_CASE("values of another type, and below their least, are refused") {
   CHECK(problem_of(with("allocator_active_bytes", nullptr)) == "");
   CHECK(problem_of(with("allocator_active_bytes", false)) != "");
   CHECK(problem_of(with("device_free_bytes", nullptr)) == "");
-  CHECK(problem_of(with("host", nullptr)) == "host is no text: null");
+  CHECK(problem_of(with("host", nullptr)) == "host is not text: null");
   CHECK(problem_of(with("context", nullptr)) == "");
   CHECK(problem_of(with("context", 5)) != "");
-  CHECK(problem_of(with("metadata", nullptr)) == "metadata is no object: null");
+  CHECK(problem_of(with("metadata", nullptr)) == "metadata is not an object: null");
   CHECK(problem_of(with("job_id", nullptr)) == "");
   CHECK(problem_of(with("rank", nullptr)) != "");
-  CHECK(problem_of(Json::array()) == "it is no object");
+  CHECK(problem_of(Json::array()) == "it is not an object");
 }
 
 TEST_CASE("what contradicts itself is refused") {

@@ -103,7 +103,7 @@ def _parsed(text: str) -> Any:
         if isinstance(value, (dict, list)) and _depth(value) > _DEEPEST:
             raise ValueError("it is nested too deep")
     except (ValueError, RecursionError) as error:
-        raise TelemetryProblem("json", f"no JSON: {error}") from None
+        raise TelemetryProblem("json", f"not JSON: {error}") from None
     return value
 
 
