@@ -128,9 +128,9 @@ def load_telemetry_events(
 ) -> list[TelemetryEventV2]:
     """The events of a file: a JSON array, an object with a list of them, JSON lines, or CSV.
 
-    What a file is, its beginning says, not its name. `events_key` names the list in a JSON object
-    (``events`` if not given). Raises ValueError that names the first record that is none, or OSError.
-    A last line that a killed writer cut off is left out, with a warning.
+    The content decides which of them it is, not the file's name. `events_key` names the list in a JSON
+    object (``events`` if not given). A last line that a killed writer cut off is skipped with a
+    warning. Raises ValueError, which names the first record that cannot be read, or OSError.
     """
     with open(path, "rb") as file:
         data = file.read()
