@@ -5,7 +5,7 @@ from __future__ import annotations
 
 
 def is_integer(value) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool)
+    return isinstance(value, int) and not isinstance(value, bool) and -(2**63) <= value < 2**63
 
 
 def at_least(least: int):

@@ -69,7 +69,9 @@ def broken() -> list:
     """(what is wrong, key, value): each breaks one rule of a record that holds to all."""
     cases = [("below 0", key, -1) for key in AT_LEAST_0]
     cases += [("below -1", key, -2) for key in ("pid", "device_id")]
-    cases += [("a bool is no integer", key, value) for key in INTEGERS for value in (True, False)]
+    cases += [
+        ("a bool is not an integer", key, value) for key in INTEGERS for value in (True, False)
+    ]
     cases += [("a float is none", key, 1.0) for key in INTEGERS]
     cases += [("a text is none", key, "1") for key in INTEGERS]
     cases += [("null", key, None) for key in RANKED if key not in NULLABLE]
@@ -219,7 +221,7 @@ def test_version_1_that_says_next_to_nothing_has_the_defaults():
         ("/CPU:0", -1),
         ("cpu", -1),
         (2, 2),
-        ("?", -1),
+        ("?", 0),
     ],
 )
 def test_version_1_names_its_device_in_words(device, device_id):
@@ -339,13 +341,13 @@ def test_csv_of_version_1_and_of_other_writers(tmp_path):
 @pytest.mark.parametrize(
     ("name", "text", "words"),
     [
-        ("a.json", "", "no JSON"),
-        ("a.json", "nonsense", "no JSON"),
-        ("a.json", "7", "object or array"),
+        ("a.json", "", "empty"),
+        ("a.json", "nonsense", "neither JSON nor a table"),
+        ("a.json", "7", "neither JSON nor a table"),
         ("a.json", '{"peak": 1}', "no telemetry events"),
         ("a.json", json.dumps([VALID, 7]), "event 1: .* must be an object"),
         ("a.json", json.dumps([VALID, {**VALID, "pid": True}]), "event 1: pid"),
-        ("a.json", f"{json.dumps(VALID)}\n{{", "line 2: no JSON"),
+        ("a.json", f"{json.dumps(VALID)}\n{{\n", "line 2: not JSON"),
         ("a.json", "[" * 100_000, "no"),
         ("a.csv", "timestamp,pid\n1.0\n", "cells"),
         ("a.csv", "timestamp,pid\n1.0,x\n", "event 0: pid"),
@@ -356,6 +358,23 @@ def test_a_file_that_is_none_says_what_is_wrong(tmp_path, name, text, words):
     path.write_text(text)
     with pytest.raises(ValueError, match=words):
         load_telemetry_events(path)
+
+
+@pytest.mark.parametrize("context", ["=cmd", "+1", "-5 MiB", "@x", "'=x", "''-", "'", "plain"])
+def test_a_spreadsheet_takes_no_text_for_a_formula(tmp_path, context):
+    event = telemetry_event_from_record({**VALID, "context": context})
+    path = tmp_path / "events.csv"
+    write_telemetry_events(path, [event], "csv")
+    assert not set(path.read_text().splitlines()[1].split(",")) & {"=cmd", "+1", "-5 MiB", "@x"}
+    assert "-251" in path.read_text()  # numbers are no texts
+    assert load_telemetry_events(path) == [event]
+
+
+def test_a_line_that_a_killed_writer_left_is_told(tmp_path):
+    path = tmp_path / "events.jsonl"
+    path.write_text(f"{json.dumps(VALID)}\n{json.dumps(VALID)[:99]}")
+    with pytest.warns(UserWarning, match="events.jsonl: the last line is cut off"):
+        assert len(load_telemetry_events(path)) == 1
 
 
 def test_a_file_that_is_not_there(tmp_path):

@@ -7,16 +7,27 @@ namespace {
 
 constexpr std::string_view kFormula = "=+-@\t";
 
-std::string without_apostrophe(std::string cell) {
-  if (cell.size() > 1 && cell[0] == '\'' && kFormula.find(cell[1]) != kFormula.npos)
-    cell.erase(0, 1);
-  return cell;
+// With any number of apostrophes before it.
+bool is_formula(std::string_view cell) {
+  const std::size_t at = cell.find_first_not_of('\'');
+  return at != cell.npos && kFormula.find(cell[at]) != kFormula.npos;
+}
+
+bool is_blank_line(const std::vector<std::string>& row) {
+  return row.size() == 1 && row[0].find_first_not_of(" \t\n\r\v\f") == std::string::npos;
+}
+
+std::size_t line_at(std::string_view text, std::size_t at) {
+  std::size_t line = 1;
+  for (std::size_t i = 0; i < at; ++i)
+    line += text[i] == '\n' || (text[i] == '\r' && text.substr(i + 1, 1) != "\n");
+  return line;
 }
 
 }  // namespace
 
 std::string csv_cell(std::string text) {
-  if (!text.empty() && kFormula.find(text[0]) != kFormula.npos) text = '\'' + text;
+  if (is_formula(text)) text.insert(0, 1, '\'');
   if (text.find_first_of(",\"\r\n") == std::string::npos) return text;
   std::string quoted = "\"";
   for (const char c : text) quoted += c == '"' ? std::string{"\"\""} : std::string{c};
@@ -29,19 +40,24 @@ std::string csv_cell(const Json& value) {
   return value.is_structured() ? csv_cell(json_text(value)) : value.dump();
 }
 
-std::vector<std::vector<std::string>> csv_rows(std::string_view text) {
-  std::vector<std::vector<std::string>> rows;
+CsvRows csv_rows(std::string_view text) {
+  CsvRows csv;
   std::vector<std::string> row;
   std::string cell;
+  std::size_t cell_begin = 0;
   bool quoted = false;
-  const auto end_cell = [&] {
-    row.push_back(without_apostrophe(std::move(cell)));
+  const auto end_cell = [&](std::size_t at) {
+    if (cell.starts_with('\'') && is_formula(cell)) cell.erase(0, 1);
+    row.push_back(std::move(cell));
     cell.clear();
+    cell_begin = at + 1;
   };
-  const auto end_row = [&] {
-    const bool empty = row.empty() && cell.empty();
-    end_cell();
-    if (!empty) rows.push_back(std::move(row));
+  const auto end_row = [&](std::size_t at) {
+    end_cell(at);
+    if (!is_blank_line(row)) {
+      csv.rows.push_back(std::move(row));
+      csv.ended = at != text.size();
+    }
     row.clear();
   };
   for (std::size_t i = 0; i < text.size(); ++i) {
@@ -54,18 +70,24 @@ std::vector<std::vector<std::string>> csv_rows(std::string_view text) {
         cell += c;
         i += doubled;
       }
-    } else if (c == '"' && cell.empty()) {
+    } else if (c == '"' && i == cell_begin) {
       quoted = true;
     } else if (c == ',') {
-      end_cell();
-    } else if (c == '\n') {
-      end_row();
-    } else if (c != '\r') {
+      end_cell(i);
+    } else if (c == '\n' || c == '\r') {
+      end_row(i);
+    } else {
       cell += c;
     }
   }
-  if (!cell.empty() || !row.empty()) end_row();
-  return rows;
+  if (!quoted) {
+    if (cell_begin < text.size() || !row.empty()) end_row(text.size());
+  } else if (text.find_first_of("\r\n", cell_begin) != text.npos) {
+    csv.open_quote_line = line_at(text, cell_begin);
+  } else {
+    csv.cut = csv.ended = true;
+  }
+  return csv;
 }
 
 }  // namespace oomrec::tools

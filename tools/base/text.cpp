@@ -125,6 +125,26 @@ std::string plural(std::uint64_t count, std::string_view one, std::string_view m
   return fmt::format("{} {}", count_text(count), count == 1 ? one : many);
 }
 
+std::size_t utf8_prefix(std::string_view text) {
+  std::size_t valid = 0;
+  while (valid < text.size()) {
+    const std::size_t length = sequence_length(text.substr(valid));
+    if (length == 0) break;
+    valid += length;
+  }
+  return valid;
+}
+
+bool is_cut_character(std::string_view text) {
+  // What may follow the first byte of a character is one of these, of any of them.
+  for (const char last : {'\x80', '\xbf'})
+    for (std::size_t missing = 1; missing < 4; ++missing) {
+      const std::string whole = std::string{text} + std::string(missing, last);
+      if (sequence_length(whole) == whole.size()) return true;
+    }
+  return false;
+}
+
 std::string printable(std::string_view text) {
   std::string safe;
   safe.reserve(text.size());

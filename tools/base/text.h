@@ -25,6 +25,11 @@ std::uint64_t time_of_text(const std::string& text);
 // "3 blocks", "1 block".
 std::string plural(std::uint64_t count, std::string_view one, std::string_view many);
 
+// Of the longest part at the start of `text` that is UTF-8, in bytes.
+std::size_t utf8_prefix(std::string_view text);
+// Whether `text` is the beginning of one character, and no more.
+bool is_cut_character(std::string_view text);
+
 // What comes from a recording may hold anything: control characters and those that turn text around
 // become '?', so that nothing reaches the terminal as a command, and bytes that are no UTF-8 become
 // U+FFFD.

@@ -1,5 +1,7 @@
 #include "tools/findings/telemetry_analysis/input.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
@@ -44,7 +46,7 @@ std::string_view severity_of_bytes(double bytes) {
 
 AnalyzeInput of_telemetry(const std::string& file) {
   formats::LoadedTelemetry loaded = formats::load_telemetry(file);
-  if (loaded.torn) remark(file + ": its last line was cut, and is left out");
+  for (const std::string& note : loaded.notes) remark(fmt::format("{}: {}", file, note));
   AnalyzeInput input;
   input.path = fs::absolute(file).lexically_normal().string();
   input.kind = std::move(loaded.kind);

@@ -1,229 +1,101 @@
-// The keys of TelemetryEvent are a table: it writes, it reads, and it refuses.
 #include "tools/formats/telemetry/event.h"
 
-#include <fmt/format.h>
-
-#include <algorithm>
-#include <array>
-#include <charconv>
-#include <cmath>
-#include <limits>
-#include <stdexcept>
+#include <map>
 #include <string_view>
 #include <variant>
 
-#include "tools/base/text.h"
+#include "tools/formats/telemetry/fields.h"
 #include "tools/formats/telemetry/version_1.h"
 
 namespace oomrec::tools::formats {
 namespace {
 
-constexpr std::int64_t kAny = std::numeric_limits<std::int64_t>::min();
+using Event = TelemetryEvent;
+using Slot = std::variant<std::int64_t Event::*, std::optional<std::int64_t> Event::*,
+                          std::string Event::*, std::optional<std::string> Event::*, Json Event::*>;
 
-// Where a key's value is; an optional one is null, or, of a key that is not required, absent.
-using Slot =
-    std::variant<std::int64_t TelemetryEvent::*, std::optional<std::int64_t> TelemetryEvent::*,
-                 std::string TelemetryEvent::*, std::optional<std::string> TelemetryEvent::*,
-                 Json TelemetryEvent::*>;
-
-struct Field {
-  std::string_view key;
-  Slot slot;
-  std::int64_t least = 0;  // of a number
-  bool required = true;
-};
-
-constexpr std::string_view kVersionKey = "schema_version";
-
-const std::array<Field, 21>& fields() {
-  using Event = TelemetryEvent;
+// Where each field's value is, in the order of the table.
+const std::vector<Slot>& slots() {
   using Number = std::optional<std::int64_t> Event::*;
   using Words = std::optional<std::string> Event::*;
-  static const std::array<Field, 21> kFields = {{
+  static const std::map<std::string, Slot, std::less<>> kSlots = {
       {"timestamp_ns", &Event::timestamp_ns},
       {"event_type", &Event::event_type},
       {"collector", &Event::collector},
       {"sampling_interval_ms", &Event::sampling_interval_ms},
-      {"pid", &Event::pid, -1},
+      {"pid", &Event::pid},
       {"host", &Event::host},
-      {"device_id", &Event::device_id, -1},
+      {"device_id", &Event::device_id},
       {"allocator_allocated_bytes", &Event::allocated_bytes},
       {"allocator_reserved_bytes", &Event::reserved_bytes},
       {"allocator_active_bytes", &Event::active_bytes},
       {"allocator_inactive_bytes", &Event::inactive_bytes},
-      {"allocator_change_bytes", &Event::change_bytes, kAny},
+      {"allocator_change_bytes", &Event::change_bytes},
       {"device_used_bytes", &Event::used_bytes},
       {"device_free_bytes", &Event::free_bytes},
       {"device_total_bytes", &Event::total_bytes},
       {"context", &Event::context},
       {"metadata", &Event::metadata},
-      {"job_id", static_cast<Words>(&Event::job_id), 0, false},
-      {"rank", static_cast<Number>(&Event::rank), 0, false},
-      {"local_rank", static_cast<Number>(&Event::local_rank), 0, false},
-      {"world_size", static_cast<Number>(&Event::world_size), 1, false},
-  }};
-  return kFields;
+      {"job_id", static_cast<Words>(&Event::job_id)},
+      {"rank", static_cast<Number>(&Event::rank)},
+      {"local_rank", static_cast<Number>(&Event::local_rank)},
+      {"world_size", static_cast<Number>(&Event::world_size)},
+  };
+  static const std::vector<Slot> kInOrder = [] {
+    std::vector<Slot> in_order;
+    for (const TelemetryField& field : telemetry_fields().fields)
+      in_order.push_back(kSlots.at(field.key));
+    return in_order;
+  }();
+  return kInOrder;
 }
 
-template <class... Cases>
-struct Either : Cases... {
-  using Cases::operator()...;
-};
-template <class... Cases>
-Either(Cases...) -> Either<Cases...>;
-
-[[noreturn]] void refuse(std::string_view key, std::string_view why) {
-  throw std::invalid_argument{fmt::format("{} {}", key, why)};
+template <class T>
+void put(const Json& value, T& slot) {
+  slot = value.get<T>();
+}
+template <class T>
+void put(const Json& value, std::optional<T>& slot) {
+  if (!value.is_null()) slot = value.get<T>();
 }
 
-// A table's writer may have made 7 to 7.0, where the column has empty cells as well.
-std::optional<std::int64_t> number_in_cell(const std::string& text) {
-  std::int64_t whole = 0;
-  const char* const end = text.data() + text.size();
-  if (const auto read = std::from_chars(text.data(), end, whole);
-      read.ec == std::errc{} && read.ptr == end)
-    return whole;
-  double value = 0;
-  const auto read = std::from_chars(text.data(), end, value);
-  constexpr double kExact = 9007199254740992.0;  // 2^53
-  const bool is_whole = read.ec == std::errc{} && read.ptr == end && std::fabs(value) <= kExact &&
-                        std::trunc(value) == value;
-  return is_whole ? std::optional{static_cast<std::int64_t>(value)} : std::nullopt;
+template <class T>
+Json written(const T& slot) {
+  return slot;
 }
-
-// A cell as the value that its column has.
-Json value_of_cell(const Field& field, const Json& cell) {
-  if (!cell.is_string()) return cell;
-  const auto& text = cell.get_ref<const std::string&>();
-  const bool is_metadata = std::holds_alternative<Json TelemetryEvent::*>(field.slot);
-  if (is_metadata) return text.empty() ? Json::object() : Json::parse(text, nullptr, false);
-  const bool is_text =
-      std::holds_alternative<std::string TelemetryEvent::*>(field.slot) ||
-      std::holds_alternative<std::optional<std::string> TelemetryEvent::*>(field.slot);
-  if (is_text)
-    return text.empty() && !std::holds_alternative<std::string TelemetryEvent::*>(field.slot)
-               ? Json(nullptr)
-               : cell;
-  if (text.empty()) return nullptr;
-  const auto number = number_in_cell(text);
-  return number ? Json(*number) : cell;
-}
-
-std::int64_t whole_number(const Field& field, const Json& value) {
-  if (!value.is_number_integer() ||
-      (value.is_number_unsigned() &&
-       value.get<std::uint64_t>() >
-           static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max())))
-    refuse(field.key, fmt::format("is no integer: {}", clip(json_text(value), 60)));
-  const auto number = value.get<std::int64_t>();
-  if (number < field.least)
-    refuse(field.key, fmt::format("is {}, less than {}", number, field.least));
-  return number;
-}
-
-std::string words(const Field& field, const Json& value) {
-  if (!value.is_string())
-    refuse(field.key, fmt::format("is no text: {}", clip(json_text(value), 60)));
-  return value.get<std::string>();
-}
-
-void read(const Field& field, const Json& value, TelemetryEvent& event) {
-  const bool nullable = field.required || field.key == "job_id";
-  std::visit(
-      Either{[&](std::int64_t TelemetryEvent::*slot) { event.*slot = whole_number(field, value); },
-             [&](std::optional<std::int64_t> TelemetryEvent::*slot) {
-               if (!value.is_null() || !nullable) event.*slot = whole_number(field, value);
-             },
-             [&](std::string TelemetryEvent::*slot) { event.*slot = words(field, value); },
-             [&](std::optional<std::string> TelemetryEvent::*slot) {
-               if (!value.is_null()) event.*slot = words(field, value);
-             },
-             [&](Json TelemetryEvent::*slot) {
-               if (!value.is_object()) refuse(field.key, "is no object");
-               event.*slot = value;
-             }},
-      field.slot);
-}
-
-Json written(const Field& field, const TelemetryEvent& event) {
-  return std::visit(Either{[&](std::int64_t TelemetryEvent::*slot) { return Json(event.*slot); },
-                           [&](std::optional<std::int64_t> TelemetryEvent::*slot) {
-                             return event.*slot ? Json(*(event.*slot)) : Json(nullptr);
-                           },
-                           [&](std::string TelemetryEvent::*slot) { return Json(event.*slot); },
-                           [&](std::optional<std::string> TelemetryEvent::*slot) {
-                             return event.*slot ? Json(*(event.*slot)) : Json(nullptr);
-                           },
-                           [&](Json TelemetryEvent::*slot) { return event.*slot; }},
-                    field.slot);
-}
-
-TelemetryEvent event_of_version_2(const Json& record, bool cells) {
-  TelemetryEvent event;
-  for (const auto& member : record.items()) {
-    const std::string& key = member.key();
-    const bool known =
-        key == kVersionKey || std::any_of(fields().begin(), fields().end(),
-                                          [&](const Field& field) { return field.key == key; });
-    if (!known) refuse(printable(key), "is no key of version 2");
-  }
-  for (const Field& field : fields()) {
-    const auto at = record.find(std::string{field.key});
-    if (at == record.end()) {
-      if (field.required) refuse(field.key, "is missing");
-      continue;
-    }
-    const Json value = cells ? value_of_cell(field, *at) : *at;
-    if (cells && !field.required && value.is_null()) continue;  // a table has every column
-    read(field, value, event);
-  }
-  return event;
+template <class T>
+Json written(const std::optional<T>& slot) {
+  return slot ? Json(*slot) : Json(nullptr);
 }
 
 }  // namespace
 
 Json event_json(const TelemetryEvent& event) {
-  Json record{{kVersionKey, kTelemetryVersion}};
-  for (const Field& field : fields()) {
-    Json value = written(field, event);
-    if (field.required || !value.is_null()) record[std::string{field.key}] = std::move(value);
+  const auto& fields = telemetry_fields().fields;
+  Json record{{kVersionKey, telemetry_fields().version}};
+  for (std::size_t i = 0; i < fields.size(); ++i) {
+    Json value = std::visit([&](auto slot) { return written(event.*slot); }, slots()[i]);
+    if (!fields[i].optional || !value.is_null()) record[fields[i].key] = std::move(value);
   }
   return record;
 }
 
 std::vector<std::string> event_columns() {
   std::vector<std::string> columns{std::string{kVersionKey}};
-  for (const Field& field : fields()) columns.emplace_back(field.key);
+  for (const TelemetryField& field : telemetry_fields().fields) columns.push_back(field.key);
   return columns;
 }
 
-std::string contradiction(const TelemetryEvent& event) {
-  if (event.total_bytes && event.used_bytes > *event.total_bytes)
-    return "device_used_bytes is more than device_total_bytes";
-  if (event.total_bytes && event.free_bytes && *event.free_bytes > *event.total_bytes)
-    return "device_free_bytes is more than device_total_bytes";
-  const std::int64_t world = event.world_size.value_or(std::numeric_limits<std::int64_t>::max());
-  if (event.rank && *event.rank >= world) return "rank is not less than world_size";
-  if (event.local_rank && *event.local_rank >= world)
-    return "local_rank is not less than world_size";
-  return {};
-}
-
-TelemetryEvent event_of(const Json& record, bool cells) {
-  if (!record.is_object()) throw std::invalid_argument{"it is no object"};
-  const Json& version = member(record, kVersionKey);
-  if (!record.contains(std::string{kVersionKey}) ||
-      (cells && version.is_string() && version.get_ref<const std::string&>().empty()))
-    return event_of_version_1(record);
-  const Json number = cells && version.is_string()
-                          ? Json(number_in_cell(version.get<std::string>()).value_or(-1))
-                          : version;
-  if (!number.is_number_integer() || number.get<std::int64_t>() != kTelemetryVersion)
-    refuse(kVersionKey,
-           fmt::format("is {}; 2 is read, and 1, which has none", clip(json_text(version), 60)));
-  TelemetryEvent event = event_of_version_2(record, cells);
-  if (const std::string wrong = contradiction(event); !wrong.empty())
-    throw std::invalid_argument{wrong};
+TelemetryEvent event_of(const Json& record) {
+  if (!record.is_object()) throw TelemetryProblem{"object", "it is not an object"};
+  const bool is_version_1 = !record.contains(kVersionKey);
+  if (!is_version_1) check_version(member(record, kVersionKey));
+  const Json converted = is_version_1 ? version_2_of(record) : Json();
+  const auto values = checked_values(is_version_1 ? converted : record);
+  TelemetryEvent event;
+  for (std::size_t i = 0; i < values.size(); ++i)
+    if (values[i] != nullptr)
+      std::visit([&](auto slot) { put(*values[i], event.*slot); }, slots()[i]);
   return event;
 }
 

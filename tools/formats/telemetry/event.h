@@ -1,6 +1,6 @@
 // TelemetryEvent v2: one look at the memory of a process on a device, as GPU Memory Profiler's
 // readers take it. Strict: every key of the format is there, and no other; what is not known is
-// null.
+// null. The keys and their rules are a table: fields.h.
 #pragma once
 
 #include <cstdint>
@@ -12,8 +12,6 @@
 #include "tools/formats/telemetry/rank.h"
 
 namespace oomrec::tools::formats {
-
-inline constexpr std::int64_t kTelemetryVersion = 2;
 
 struct TelemetryEvent : RankTags {
   std::int64_t timestamp_ns = 0;  // since 1970
@@ -36,12 +34,8 @@ struct TelemetryEvent : RankTags {
 Json event_json(const TelemetryEvent& event);
 std::vector<std::string> event_columns();  // of event_json() with all of them
 
-// What is wrong with it, in words; empty: nothing.
-std::string contradiction(const TelemetryEvent& event);
-
 // `record` is one of version 2, or of version 1, which has no schema_version and is converted.
-// Where `cells` is true its values are texts of a table. Throws std::invalid_argument, which says
-// what is wrong.
-TelemetryEvent event_of(const Json& record, bool cells = false);
+// Throws TelemetryProblem.
+TelemetryEvent event_of(const Json& record);
 
 }  // namespace oomrec::tools::formats

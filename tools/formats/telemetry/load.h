@@ -6,22 +6,31 @@
 #include <string>
 #include <vector>
 
+#include "tools/base/error.h"
 #include "tools/formats/telemetry/event.h"
 #include "tools/formats/telemetry/records.h"
 
 namespace oomrec::tools::formats {
 
 struct LoadedTelemetry {
-  std::string kind;                    // "telemetry", "snapshots", "calls", "timeline"
+  std::string kind = "telemetry";      // or "snapshots", "calls", "timeline"
   std::vector<TelemetryEvent> events;  // in order of time
   std::vector<FunctionCall> calls;
-  bool torn = false;  // the last line of JSON lines was cut, and is left out
+  std::vector<std::string> notes;  // of the table's notes: what a reader of the result should know
 };
 
-// Throws Error with bad_input where a record is not one of these, and says which and why.
-LoadedTelemetry load_telemetry(const std::filesystem::path& file);
+// Why a file is refused; `reason` as of TelemetryProblem.
+class UnreadTelemetry : public Error {
+ public:
+  UnreadTelemetry(const std::filesystem::path& file, std::string reason, const std::string& why);
 
-// A snapshot as an event: what is used counts as allocated.
-TelemetryEvent event_of(const MemorySnapshot& snapshot);
+  const std::string& reason() const noexcept { return reason_; }
+
+ private:
+  std::string reason_;
+};
+
+// Throws UnreadTelemetry where a record is not one of these, and says which and why.
+LoadedTelemetry load_telemetry(const std::filesystem::path& file);
 
 }  // namespace oomrec::tools::formats

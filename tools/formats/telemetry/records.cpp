@@ -2,9 +2,15 @@
 
 #include <algorithm>
 
-#include "tools/formats/telemetry/version_1.h"
-
 namespace oomrec::tools::formats {
+namespace {
+
+std::optional<double> number_in(const Json& record, std::string_view key) {
+  const Json& value = member(record, key);
+  return value.is_number() ? std::optional{value.get<double>()} : std::nullopt;
+}
+
+}  // namespace
 
 Json snapshot_json(const MemorySnapshot& snapshot) {
   return {{"timestamp", snapshot.timestamp},
@@ -21,13 +27,9 @@ std::vector<std::string> snapshot_columns() {
   return columns;
 }
 
-std::optional<MemorySnapshot> snapshot_of(const Json& record) {
-  const auto timestamp = number_in(record, "timestamp");
-  const auto used = number_in(record, "memory_used_mb");
-  const auto total = number_in(record, "memory_total_mb");
-  if (!timestamp || !used || !total || !record.contains("gpu_id")) return std::nullopt;
-  return MemorySnapshot{*timestamp, *used, *total,
-                        static_cast<std::int64_t>(number_in(record, "gpu_id").value_or(-1))};
+bool is_memory_snapshot(const Json& record) {
+  return number_in(record, "timestamp") && number_in(record, "memory_used_mb") &&
+         number_in(record, "memory_total_mb") && record.contains("gpu_id");
 }
 
 Json call_json(const FunctionCall& call) {

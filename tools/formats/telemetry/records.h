@@ -22,7 +22,7 @@ struct MemorySnapshot {
 };
 Json snapshot_json(const MemorySnapshot& snapshot);
 std::vector<std::string> snapshot_columns();
-std::optional<MemorySnapshot> snapshot_of(const Json& record);  // nothing: it is no such row
+bool is_memory_snapshot(const Json& record);
 
 struct FunctionCall {
   std::string name;

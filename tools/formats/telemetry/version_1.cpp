@@ -1,102 +1,206 @@
 #include "tools/formats/telemetry/version_1.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <charconv>
 #include <cmath>
-#include <stdexcept>
+#include <optional>
+
+#include "tools/base/text.h"
+#include "tools/formats/telemetry/fields.h"
 
 namespace oomrec::tools::formats {
 namespace {
 
-constexpr double kMiB = 1024.0 * 1024.0;
-constexpr double kNs = 1e9;
-constexpr double kMost = 9e18;  // below the largest integer
+constexpr std::int64_t kMiB = 1024 * 1024;
+constexpr std::int64_t kNsPerSecond = 1'000'000'000;
 
-std::optional<std::int64_t> whole(std::optional<double> value, double times = 1) {
-  if (!value || !std::isfinite(*value) || std::fabs(*value * times) > kMost) return std::nullopt;
-  return static_cast<std::int64_t>(std::llround(*value * times));
+// Nothing: as if the name were not there.
+using Found = std::optional<Json>;
+
+[[noreturn]] void refuse_name(std::string_view name, std::string_view wanted, const Json& value) {
+  throw TelemetryProblem{"type",
+                         fmt::format("{} is not {}: {}", name, wanted, clip(json_text(value), 60))};
 }
 
-// Bytes are not below 0: what is, is not known.
-std::optional<std::int64_t> bytes_in(const Json& record,
-                                     std::initializer_list<std::string_view> keys) {
-  for (const std::string_view key : keys) {
-    const auto bytes = whole(number_in(record, key), key.ends_with("_mb") ? kMiB : 1);
-    if (bytes && *bytes >= 0) return bytes;
+// A value that does not fit in 64 bits stays a float: the check of version 2 refuses it.
+Json whole(double value) {
+  constexpr double kLimit = 9223372036854775808.0;  // 2^63
+  return value > -kLimit && value < kLimit ? Json(static_cast<std::int64_t>(value)) : Json(value);
+}
+
+Json product(std::int64_t a, std::int64_t b) {
+  std::int64_t result = 0;
+  return __builtin_mul_overflow(a, b, &result)
+             ? Json(static_cast<double>(a) * static_cast<double>(b))
+             : Json(result);
+}
+
+// By the digits that are written for a float: 1.7e9 s times 1e9 is not exact.
+Json nanoseconds(const Json& value) {
+  if (is_integer(value)) return product(value.get<std::int64_t>(), kNsPerSecond);
+  const auto seconds = value.get<double>();
+  std::array<char, 512> buffer;  // of any double
+  const auto [end, error] = std::to_chars(buffer.data(), buffer.data() + buffer.size(), seconds,
+                                          std::chars_format::fixed);
+  std::string digits{buffer.data(), end};
+  const std::size_t point = std::min(digits.find('.'), digits.size());
+  digits.resize(point + 10, '0');
+  digits.erase(point, 1);
+  std::int64_t ns = 0;
+  const auto read = std::from_chars(digits.data(), digits.data() + digits.size(), ns);
+  return read.ec == std::errc{} ? Json(ns) : Json(seconds);
+}
+
+Json mebibytes(const Json& value) {
+  if (is_integer(value)) return product(value.get<std::int64_t>(), kMiB);
+  return whole(value.get<double>() * static_cast<double>(kMiB));
+}
+
+Json bytes(const Json& value) {
+  return is_integer(value) ? value : whole(std::nearbyint(value.get<double>()));
+}
+
+std::string lower(std::string text) {
+  for (char& c : text)
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+  return text;
+}
+
+// The number of a device as PyTorch ("cuda:1") or TensorFlow ("/GPU:1") writes it.
+Found device(const Json& value) {
+  if (is_integer(value)) return value;
+  if (!value.is_string()) return std::nullopt;
+  const Json& words = telemetry_fields().devices;
+  const std::string text = lower(value.get<std::string>());
+  if (text.find(words.at("host").get<std::string>()) != text.npos) return Json(-1);
+  const std::size_t colon = text.rfind(':');
+  const std::string digits = colon == text.npos ? text : text.substr(colon + 1);
+  if (!digits.empty() && digits.find_first_not_of("0123456789") == digits.npos) {
+    std::int64_t number = 0;
+    const auto read = std::from_chars(digits.data(), digits.data() + digits.size(), number);
+    return read.ec == std::errc{} ? Json(number) : Json(digits);
   }
+  const std::size_t begin = std::min(text.find_first_not_of('/'), text.size());
+  for (const Json& first : words.at("first"))
+    if (std::string_view{text}.substr(begin).starts_with(first.get<std::string>())) return Json(0);
   return std::nullopt;
 }
 
-// 0, "0", "cuda:0", "/GPU:0"; −1 of "cpu" and of what is not understood.
-std::int64_t device_in(const Json& record) {
-  for (const std::string_view key : {"device_id", "device", "gpu_id"}) {
-    if (const auto number = whole(number_in(record, key)))
-      return std::max<std::int64_t>(-1, *number);
-    const std::string text = text_of(record, key).value_or("");
-    const std::size_t colon = text.rfind(':');
-    std::int64_t ordinal = 0;
-    if (colon != text.npos && colon + 1 < text.size() &&
-        std::from_chars(text.data() + colon + 1, text.data() + text.size(), ordinal).ptr ==
-            text.data() + text.size() &&
-        !text.starts_with("cpu") && ordinal >= 0)
-      return ordinal;
+Found converted(const std::string& name, const TelemetryKind& kind, const Json& value) {
+  if (kind.base == "device") return device(value);
+  if (value.is_null() && !kind.otherwise.empty())
+    return kind.otherwise == "null" ? Found{value} : std::nullopt;
+  if (kind.base == "integer") {
+    if (!is_integer(value)) refuse_name(name, "an integer", value);
+    return value;
   }
-  return -1;
+  if (kind.is_text()) {
+    const bool usable = value.is_string() && !is_blank(value.get_ref<const std::string&>());
+    if (kind.base == "text" && kind.otherwise == "nothing" && !usable) return std::nullopt;
+    return value;
+  }
+  if (!value.is_number() || !std::isfinite(value.get<double>()))
+    refuse_name(name, "a number", value);
+  if (kind.otherwise == "zero" && value.get<double>() == 0) return std::nullopt;
+  if (kind.base == "seconds") return nanoseconds(value);
+  return kind.base == "mebibytes" ? mebibytes(value) : bytes(value);
 }
 
-std::optional<std::string> first_text(const Json& record,
-                                      std::initializer_list<std::string_view> keys) {
-  for (const std::string_view key : keys)
-    if (auto text = text_of(record, key); text && !text->empty()) return text;
+Found first_of(const Json& record, const TelemetryField::Names& names) {
+  for (const auto& [name, kind] : names)
+    if (const auto at = record.find(name); at != record.end())
+      if (Found value = converted(name, kind, *at)) return value;
   return std::nullopt;
+}
+
+Json metadata_of(const Json& record) {
+  const Json& given = member(record, "metadata");
+  if (!given.is_null() && !given.is_object()) refuse_name("metadata", "an object", given);
+  Json metadata = given.is_object() ? given : Json::object();
+  constexpr std::string_view kPrefix = "metadata_";
+  for (const auto& [key, value] : record.items())
+    if (key.starts_with(kPrefix)) metadata[key.substr(kPrefix.size())] = value;
+  return metadata;
+}
+
+std::string collector_of(const Json& record, const Json& metadata, const Json& device_id) {
+  const Json& known = telemetry_fields().collectors;
+  const Json& backend = member(record.contains("backend") ? record : metadata, "backend");
+  if (backend.is_string()) {
+    std::string name = lower(backend.get<std::string>());
+    name.erase(0, name.find_first_not_of(" \t\n\r\v\f"));
+    name.erase(name.find_last_not_of(" \t\n\r\v\f") + 1);
+    if (const auto collector = text_of(known.at("of_backend"), name)) return *collector;
+  }
+  for (const auto& [name, collector] : known.at("beside").items())
+    if (record.contains(name)) return collector.at(device_id == -1 ? "host" : "device");
+  return known.at("default");
+}
+
+// At least 0. A float where it does not fit in 64 bits: the check of version 2 refuses it.
+Json difference(const Json& all, const Json& part) {
+  if (all <= part) return 0;
+  std::int64_t rest = 0;
+  const bool fits =
+      is_integer(all) && is_integer(part) &&
+      !__builtin_sub_overflow(all.get<std::int64_t>(), part.get<std::int64_t>(), &rest);
+  return fits ? Json(rest) : Json(all.get<double>() - part.get<double>());
+}
+
+// What stands in a field without a name; other fields are those before it in the table, or have a
+// value of their own.
+Json default_of(const TelemetryField& field, const Json& event, const Json& record) {
+  if (!field.default_as.empty()) return event.at(field.default_as);
+  if (!field.default_difference.empty()) {
+    const Json& all = event.at(field.default_difference[0]);
+    return all.is_null() ? all : difference(all, event.at(field.default_difference[1]));
+  }
+  for (const auto& [name, value] : field.default_beside.items())
+    if (record.contains(name)) return value;
+  return field.default_value;
 }
 
 }  // namespace
 
-std::optional<double> number_in(const Json& record, std::string_view key) {
-  const Json& value = member(record, key);
-  if (value.is_number()) return value.get<double>();
-  if (!value.is_string()) return std::nullopt;
-  const auto& text = value.get_ref<const std::string&>();
-  double number = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  const bool is_number = error == std::errc{} && end == text.data() + text.size() && !text.empty();
-  return is_number ? std::optional{number} : std::nullopt;
+Json version_2_of(const Json& record) {
+  const TelemetryFields& table = telemetry_fields();
+  const Json metadata = metadata_of(record);
+  Json event{{kVersionKey, table.version}};
+  std::vector<const TelemetryField*> unnamed;
+  for (const TelemetryField& field : table.fields) {
+    Found value = first_of(record, field.version_1);
+    if (!value) value = first_of(metadata, field.in_metadata);
+    if (!value && field.optional) continue;
+    if (!value) unnamed.push_back(&field);
+    event[field.key] = value ? *std::move(value) : field.default_value;
+  }
+  bool has_collector = true;
+  for (const TelemetryField* const field : unnamed) {
+    if (field->key == "timestamp_ns")
+      throw TelemetryProblem{"missing", "timestamp is missing: seconds since 1970"};
+    if (field->key == "collector")
+      has_collector = false;
+    else
+      event[field->key] = default_of(*field, event, record);
+  }
+  if (!has_collector) event["collector"] = collector_of(record, metadata, event.at("device_id"));
+  // A rank has fields of its own in version 2.
+  Json& kept = event["metadata"] = Json::object();
+  for (const auto& [key, value] : metadata.items()) {
+    const auto index = table.find(key);
+    if (!index || !table.fields[*index].optional) kept[key] = value;
+  }
+  return event;
 }
 
-TelemetryEvent event_of_version_1(const Json& record) {
-  TelemetryEvent event;
-  auto time_ns = whole(number_in(record, "timestamp_ns"));
-  if (!time_ns) time_ns = whole(number_in(record, "timestamp"), kNs);
-  if (!time_ns || *time_ns < 0) throw std::invalid_argument{"timestamp is missing, or no time"};
-  event.timestamp_ns = *time_ns;
-  event.event_type = first_text(record, {"event_type", "type"}).value_or("sample");
-  event.collector = first_text(record, {"collector"}).value_or("legacy");
-  event.host = first_text(record, {"host"}).value_or("unknown");
-  event.pid = std::max<std::int64_t>(-1, whole(number_in(record, "pid")).value_or(-1));
-  event.device_id = device_in(record);
-  event.allocated_bytes = bytes_in(record, {"allocator_allocated_bytes", "memory_allocated",
-                                            "allocated", "memory_used_mb", "memory_mb"})
-                              .value_or(0);
-  event.reserved_bytes =
-      bytes_in(record, {"allocator_reserved_bytes", "memory_reserved", "reserved"})
-          .value_or(event.allocated_bytes);
-  event.active_bytes = bytes_in(record, {"active_memory"});
-  event.inactive_bytes = bytes_in(record, {"inactive_memory"});
-  event.change_bytes = whole(number_in(record, "memory_change")).value_or(0);
-  event.used_bytes = bytes_in(record, {"device_used"}).value_or(event.allocated_bytes);
-  event.free_bytes = bytes_in(record, {"device_free"});
-  event.total_bytes = bytes_in(record, {"device_total", "memory_total_mb"});
-  event.context = first_text(record, {"context"});
-  if (const Json& metadata = member(record, "metadata"); metadata.is_object())
-    event.metadata = metadata;
-  constexpr std::string_view kPrefix = "metadata_";
-  for (const auto& [key, value] : record.items())
-    if (key.starts_with(kPrefix)) event.metadata[key.substr(kPrefix.size())] = value;
-  // A total that is less than what is used was of something else.
-  if (!contradiction(event).empty()) event.total_bytes = event.free_bytes = std::nullopt;
-  return event;
+bool has_size(const Json& record) {
+  const TelemetryFields& table = telemetry_fields();
+  const auto& names = table.fields[*table.find("allocator_allocated_bytes")].version_1;
+  return std::any_of(names.begin(), names.end(),
+                     [&](const auto& name) { return record.contains(name.first); });
 }
 
 }  // namespace oomrec::tools::formats

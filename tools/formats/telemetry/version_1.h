@@ -1,16 +1,17 @@
-// TelemetryEvent v1, which had no version and no fixed set of keys, as version 2.
+// Records of telemetry version 1, which had no schema_version and no fixed set of keys, as
+// version 2.
 #pragma once
 
-#include "tools/formats/telemetry/event.h"
+#include "tools/base/json.h"
 
 namespace oomrec::tools::formats {
 
-// Keys that it does not have get what version 2 says of them: pid −1, host "unknown", device −1,
-// nothing of the device known but what is allocated. Keys metadata_X become members of the
-// metadata. Throws std::invalid_argument where there is no time.
-TelemetryEvent event_of_version_1(const Json& record);
+// telemetry_fields.json says for each field under which names version 1 kept it, in which order
+// they are tried, and what stands there where there is none of them. A value of a wrong type is an
+// error: only a missing name has a default. The result is not checked yet. Throws TelemetryProblem.
+Json version_2_of(const Json& record);
 
-// A number, or a text that is one, as tables have it.
-std::optional<double> number_in(const Json& record, std::string_view key);
+// Whether a record of version 1 says how much is allocated.
+bool has_size(const Json& record);
 
 }  // namespace oomrec::tools::formats

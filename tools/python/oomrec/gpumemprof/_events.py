@@ -7,7 +7,7 @@ import socket
 from dataclasses import asdict, dataclass
 from typing import Any, Iterable, Iterator, Mapping, Sequence
 
-from ._telemetry_legacy import nanoseconds
+from ._telemetry_fields import nanoseconds
 from .telemetry import TelemetryEventV2
 
 ALERT_TYPES = ("warning", "critical", "error")

@@ -1,0 +1,177 @@
+"""The fields of a telemetry event, their rules, and the names that version 1 had for them.
+
+All of it stands in telemetry_fields.json, from which the command `oomrec` reads the same files; here
+are the words of that table: what "integer or null" accepts.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import pkgutil
+from decimal import Decimal
+from typing import Any, Callable, Mapping, NamedTuple, Optional
+
+MIB = 1024 * 1024
+ASCII_BLANKS = " \t\n\r\v\f"
+
+
+class TelemetryProblem(ValueError):
+    """Why a file or a record is refused. `reason` is one word, which both readers use."""
+
+    def __init__(self, reason: str, message: str) -> None:
+        super().__init__(message)
+        self.reason = reason
+
+
+# Of a value: the reason for which a field cannot have it, or None.
+Rule = Callable[[Any], Optional[str]]
+
+
+def is_integer(value: object) -> bool:
+    """Whether `value` is an integer of 64 bits; True and False are none."""
+    return isinstance(value, int) and not isinstance(value, bool) and -(2**63) <= value < 2**63
+
+
+def is_number(value: object) -> bool:
+    """Whether `value` is a finite integer or float; True and False are none."""
+    return is_integer(value) or (isinstance(value, float) and math.isfinite(value))
+
+
+def is_blank(text: str) -> bool:
+    """Whether there is nothing in it but ASCII blanks."""
+    return not text.strip(ASCII_BLANKS)
+
+
+def nanoseconds(seconds: float) -> int:
+    """Seconds as nanoseconds, by the digits that Python writes for a float: 1.7e9 s times 1e9 is not
+    exact."""
+    digits = repr(seconds)
+    whole, _, fraction = (format(Decimal(digits), "f") if "e" in digits else digits).partition(".")
+    return int(whole + fraction[:9].ljust(9, "0"))
+
+
+def _rule(kind: str, least: int | None) -> Rule:
+    base, _, null = kind.partition(" or ")
+    lowest = -(2**63) if least is None else least
+
+    def integer(value: Any) -> str | None:
+        if not is_integer(value):
+            return None if value is None and null else "type"
+        return "value" if value < lowest else None
+
+    def text(value: Any) -> str | None:
+        if not isinstance(value, str):
+            return None if value is None and null else "type"
+        return "value" if base == "text" and is_blank(value) else None
+
+    def dictionary(value: Any) -> str | None:
+        return None if isinstance(value, dict) else "type"
+
+    return {"integer": integer, "object": dictionary}.get(base, text)
+
+
+class Field(NamedTuple):
+    """A field of version 2. What `kind` accepts: an integer (at least `least`), a text that says
+    something, any text, an object; and null, where it ends with "or null"."""
+
+    key: str
+    kind: str
+    optional: bool
+    least: int | None
+    rule: Rule
+    # Of a record of version 1: names that are tried in this order, and how each is read; then names
+    # in its metadata; then what stands there instead.
+    version_1: Mapping[str, str]
+    in_metadata: Mapping[str, str]
+    default: Any
+    default_beside: Mapping[str, Any]
+    default_as: str | None
+    default_difference: tuple[str, ...]
+
+    @property
+    def wanted(self) -> str:
+        """What it must be, as in "pid must be an integer >= -1"."""
+        base, _, null = self.kind.partition(" or ")
+        words = {"integer": "an integer", "text": "a non-empty string", "any text": "a string"}
+        least = "" if self.least is None else f" >= {self.least}"
+        return words.get(base, "an object") + least + (" or null" if null else "")
+
+
+def _field(row: Mapping[str, Any]) -> Field:
+    return Field(
+        key=row["key"],
+        kind=row["is"],
+        optional=row.get("optional", False),
+        least=row.get("least"),
+        rule=_rule(row["is"], row.get("least")),
+        version_1=row.get("version_1", {}),
+        in_metadata=row.get("in_metadata", {}),
+        default=row.get("default"),
+        default_beside=row.get("default_beside", {}),
+        default_as=row.get("default_as"),
+        default_difference=tuple(row.get("default_difference", ())),
+    )
+
+
+_table = json.loads(pkgutil.get_data(__package__, "telemetry_fields.json") or b"")
+
+VERSION: int = _table["schema_version"]
+FIELDS: dict[str, Field] = {row["key"]: _field(row) for row in _table["fields"]}
+# Pairs: the first may not be more than the second; the first must be less than the second.
+AT_MOST: list[tuple[str, str]] = [(part, whole) for part, whole in _table["at_most"]]
+LESS_THAN: list[tuple[str, str]] = [(rank, world) for rank, world in _table["less_than"]]
+DEVICES: dict[str, Any] = _table["devices"]
+COLLECTORS: dict[str, Any] = _table["collectors"]
+# What a reader says about a file that it reads all the same.
+NOTES: dict[str, str] = _table["notes"]
+# Columns of a CSV file whose cells are texts, whatever they look like.
+TEXT_COLUMNS = {
+    name
+    for field in FIELDS.values()
+    for name, kind in field.version_1.items()
+    if kind.split(" or ")[0] in ("text", "any text")
+}
+
+
+_KNOWN = {"schema_version", *FIELDS}
+_REQUIRED = {"schema_version", *(field.key for field in FIELDS.values() if not field.optional)}
+
+
+def check_version(version: Any) -> None:
+    """Checks `schema_version`: no other version can be read."""
+    if not is_integer(version):
+        raise TelemetryProblem("version", f"schema_version must be an integer, not {version!r}")
+    if version != VERSION:
+        message = f"Unsupported schema_version: {version}; this reads version {VERSION}"
+        raise TelemetryProblem("version", message)
+
+
+def check_keys(record: Mapping[str, Any]) -> None:
+    """Checks that a record has the keys of version 2, and no other."""
+    keys = record.keys()
+    if not keys >= _REQUIRED:
+        missing = [key for key in ("schema_version", *FIELDS) if key in _REQUIRED - keys]
+        message = f"Missing required telemetry fields: {', '.join(missing)}"
+        raise TelemetryProblem("missing", message)
+    if not keys <= _KNOWN:
+        unknown = [str(key) for key in record if key not in _KNOWN]
+        raise TelemetryProblem("unknown", f"Unknown telemetry fields: {', '.join(unknown)}")
+
+
+def check_values(record: Mapping[str, Any]) -> None:
+    """Checks what stands in a record that has the keys of version 2, in the order of the table."""
+    for key, field in FIELDS.items():
+        if key in record:
+            reason = field.rule(record[key])
+            if reason:
+                message = f"{key} must be {field.wanted}, not {record[key]!r}"
+                raise TelemetryProblem(reason, message)
+    for part, whole in AT_MOST:
+        if None not in (record[part], record[whole]) and record[part] > record[whole]:
+            message = f"{part} ({record[part]}) cannot exceed {whole} ({record[whole]})"
+            raise TelemetryProblem("contradiction", message)
+    for rank, world in LESS_THAN:
+        if None not in (record.get(rank), record.get(world)) and record[rank] >= record[world]:
+            message = f"{rank} ({record[rank]}) must be less than {world} ({record[world]})"
+            raise TelemetryProblem("contradiction", message)

@@ -1,0 +1,317 @@
+"""Files of telemetry as records: JSON, JSON lines and CSV, told apart by how they begin.
+
+What a killed writer leaves is read as far as it goes, and so is what Python's own writers make: NaN
+in JSON, dictionaries in CSV as Python prints them. The reader of the command `oomrec` takes and
+refuses the same files (tests/telemetry_corpus).
+"""
+
+from __future__ import annotations
+
+import codecs
+import json
+import math
+import re
+from typing import Any, NamedTuple
+
+from ._telemetry_fields import (
+    ASCII_BLANKS,
+    FIELDS,
+    TEXT_COLUMNS,
+    TelemetryProblem,
+    is_blank,
+    is_integer,
+)
+
+_BLANKS = " \t\r\n"
+_DEEPEST = 64
+# Half of a surrogate pair in JSON, as file names that are not UTF-8 leave it: it is no character.
+_ESCAPE = re.compile(
+    r"\\(?:u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|(u[dD][89a-fA-F][0-9a-fA-F]{2})|.)",
+    re.DOTALL,
+)
+_INTEGER = re.compile(r"[+-]?[0-9]+")
+_NUMBER = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
+# A value as Python prints it: a string, a bracket or mark, a word or number; before a colon: a key.
+_TOKEN = re.compile(
+    r"""\s*(?:
+        ( (?P<quote>['"]) (?: (?!(?P=quote)) [^\\\r\n\0] | \\(?:[\\'"nrt]|x[0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|U[0-9a-fA-F]{8}) )* (?P=quote) )
+      | ([{}\[\](),:])
+      | (None|True|False|nan|-?inf|-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?)
+    )(?=(\s*:)?)""",
+    re.ASCII | re.VERBOSE,
+)
+_IN_JSON = {"None": "null", "True": "true", "False": "false",
+            "nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}  # fmt: skip
+_CLOSES = {"(": ")", "[": "]", "{": "}"}
+_IN_STRING = re.compile(r'\\x(..)|\\U(.{8})|(\\u....)|\\(.)|(["\x00-\x1f])')
+_CELL = re.compile(r'(?:"([^"]*(?:""[^"]*)*)"(?!")([^,\r\n]*)|(?!")([^,\r\n]*))(,|\r\n?|\n|\Z)')
+# Writers put an apostrophe before a cell that a spreadsheet would take for a formula.
+_FORMULA = re.compile(r"'*[=+\-@\t]")
+
+
+class Records(NamedTuple):
+    """Records as they are in a file."""
+
+    rows: list[Any]
+    # The last line was cut off, and is not among the rows.
+    cut: bool = False
+    # The last row has no line end: whoever wrote it may have been killed in its last cell.
+    may_be_cut: bool = False
+
+
+def guarded(cell: Any) -> Any:
+    """A text for a cell of a CSV file, so that no spreadsheet takes it for a formula."""
+    return f"'{cell}" if isinstance(cell, str) and _FORMULA.match(cell) else cell
+
+
+def _decoded(data: bytes) -> str:
+    start = len(codecs.BOM_UTF8) if data.startswith(codecs.BOM_UTF8) else 0
+    data = data[start:]
+    try:
+        return data.decode()
+    except UnicodeDecodeError as error:
+        if error.reason == "unexpected end of data":  # cut off within a character
+            return data[: error.start].decode() + "\ufffd"
+        message = f"it is not UTF-8 text: byte {start + error.start}"
+        raise TelemetryProblem("encoding", message) from None
+
+
+def _depth(value: Any) -> int:
+    """How many brackets are open in the innermost of `value`, a list or an object."""
+    members = value.values() if isinstance(value, dict) else value
+    return 1 + max((_depth(each) for each in members if isinstance(each, (dict, list))), default=0)
+
+
+def _finite(text: str) -> float:
+    number = float(text)
+    if math.isinf(number):
+        raise ValueError(f"{text} is too large")
+    return number
+
+
+def _whole(text: str) -> int:
+    if len(text) > 300:
+        _finite(text)
+    return int(text)
+
+
+def _parsed(text: str) -> Any:
+    if re.search(r"\\u[dD]", text):
+        text = _ESCAPE.sub(lambda match: "\\ufffd" if match[1] else match[0], text)
+    try:
+        value = json.loads(text, parse_float=_finite, parse_int=_whole)
+        if isinstance(value, (dict, list)) and _depth(value) > _DEEPEST:
+            raise ValueError("it is nested too deep")
+    except (ValueError, RecursionError) as error:
+        raise TelemetryProblem("json", f"not JSON: {error}") from None
+    return value
+
+
+def _lines(text: str) -> Records:
+    rows: list[Any] = []
+    lines = text.split("\n")
+    for number, line in enumerate(lines, 1):
+        if not line.strip(_BLANKS):
+            continue
+        try:
+            rows.append(_parsed(line))
+        except TelemetryProblem as problem:
+            if rows and number == len(lines):
+                return Records(rows, cut=True)
+            raise TelemetryProblem("json", f"line {number}: {problem}") from None
+    return Records(rows)
+
+
+def _timeline(payload: dict[str, Any]) -> list[dict[str, Any]]:
+    times, allocated, reserved = (
+        payload.get(key) for key in ("timestamps", "allocated", "reserved")
+    )
+    if not (isinstance(times, list) and isinstance(allocated, list) and isinstance(reserved, list)):
+        raise TelemetryProblem("timeline", "timestamps, allocated and reserved are not all lists")
+    if not len(times) == len(allocated) == len(reserved):
+        raise TelemetryProblem(
+            "timeline", "timestamps, allocated and reserved are not equally long"
+        )
+    return [
+        {"timestamp": time, "allocated": held, "reserved": pool}
+        for time, held, pool in zip(times, allocated, reserved)
+    ]
+
+
+def _document(payload: Any, events_key: str | None) -> list[Any]:
+    """The list of records in a JSON document: itself, under a key, a time line's, or the only one."""
+    if isinstance(payload, list):
+        return payload
+    events = payload.get("events" if events_key is None else events_key)
+    if isinstance(events, list):
+        return events
+    if events_key is not None:
+        message = f"Top-level key '{events_key}' must contain a list of events"
+        raise TelemetryProblem("no_events", message)
+    if isinstance(payload.get("timestamps"), list):
+        return _timeline(payload)
+    if any(key in payload for key in ("schema_version", *FIELDS["timestamp_ns"].version_1)):
+        return [payload]
+    raise TelemetryProblem(
+        "no_events", "there are no telemetry events: no list, no key 'events', no timestamp"
+    )
+
+
+def _json_character(match: re.Match[str]) -> str:
+    two, eight, four, escaped, plain = match.groups()
+    if four:
+        return four
+    if two or eight:
+        return json.dumps(chr(int(two or eight, 16)))[1:-1]
+    if escaped:
+        return escaped if escaped == "'" else f"\\{escaped}"
+    return json.dumps(plain)[1:-1]
+
+
+def _json_of_python(text: str) -> str:
+    """JSON for a value as Python prints it; ValueError: it is none that JSON has, too."""
+    written: list[str] = []
+    brackets: list[tuple[str, int]] = []  # that are open, and where they stand in `written`
+    commas: list[int] = []  # in each of them
+    position, end = 0, len(text.rstrip(ASCII_BLANKS))
+    while position < end:
+        match = _TOKEN.match(text, position)
+        if match is None:
+            raise ValueError(f"character {position}")
+        position = match.end()
+        string, _, mark, word, before_colon = match.groups()
+        if string:
+            written.append(f'"{_IN_STRING.sub(_json_character, string[1:-1])}"')
+        elif word:
+            word = _IN_JSON.get(word, word)
+            written.append(f'"{word}"' if before_colon else word)
+        elif mark in _CLOSES:
+            brackets.append((mark, len(written)))
+            commas.append(0)
+            written.append("[" if mark == "(" else mark)
+        elif mark in ",:":
+            if mark == "," and commas:
+                commas[-1] += 1
+            written.append(mark)
+        else:
+            bracket, at = brackets.pop() if brackets else ("", 0)
+            if _CLOSES.get(bracket) != mark:
+                raise ValueError(f"character {position}")
+            is_tuple = commas.pop() > 0 or len(written) == at + 1
+            if written[-1] == "," and len(written) > at + 2:
+                written.pop()
+            if mark == ")" and not is_tuple:
+                written[at] = ""
+            else:
+                written.append("]" if mark == ")" else mark)
+    return "".join(written)
+
+
+def _literal(text: str) -> Any:
+    """Metadata in a cell: JSON, or what Python prints; the text itself where it is neither."""
+    try:
+        return _parsed(text)
+    except TelemetryProblem:
+        pass
+    try:
+        return _parsed(_json_of_python(text))
+    except (ValueError, OverflowError):  # \Uffffffff
+        return text
+
+
+def _number(text: str) -> Any:
+    """A number that a cell holds, else its text. Of a column with gaps some write 17 as 17.0."""
+    if len(text) < 19 and text.isascii() and text.isdigit():
+        return int(text)  # as nearly all are
+    digits = text.strip(" \t")
+    if _INTEGER.fullmatch(digits):
+        return int(digits) if len(digits) < 21 and is_integer(int(digits)) else text
+    if not _NUMBER.fullmatch(digits):
+        return text
+    number = float(digits)
+    is_lost = number == 0 and re.search("[1-9]", digits.lower().partition("e")[0])
+    if math.isinf(number) or is_lost:  # of what a float can be
+        return text
+    return int(number) if number.is_integer() and abs(number) < 2**53 else number
+
+
+def _value(column: str, text: str) -> Any:
+    if column in TEXT_COLUMNS:
+        return text
+    return _literal(text) if column == "metadata" else _number(text)
+
+
+def _record(columns: list[str], cells: list[str]) -> dict[str, Any]:
+    """A row as JSON would have it: an empty cell is null in a field that version 2 requires, else
+    the field is not there."""
+    record = {
+        column: _value(column, text) for column, text in zip(columns, cells) if not is_blank(text)
+    }
+    if "schema_version" in record:
+        for column in columns:
+            if column in FIELDS and not FIELDS[column].optional:
+                record.setdefault(column, {} if column == "metadata" else None)
+    return record
+
+
+def _cells(text: str) -> tuple[list[list[str]], bool, bool]:
+    """The rows of a CSV text, whether the last one is left out because it is cut off, and whether
+    it has its line end. Lines without a cell are left out."""
+    rows: list[list[str]] = []
+    row: list[str] = []
+    position, ended = 0, True
+    while position < len(text) or row:
+        match = _CELL.match(text, position)
+        if match is None:
+            if "\n" in text[position:] or "\r" in text[position:]:
+                number = len(re.findall(r"\r\n?|\n", text[:position])) + 1
+                raise TelemetryProblem("quote", f"line {number}: a quote is not closed")
+            return rows, True, True
+        quoted, rest, plain, end = match.groups()
+        cell = plain if quoted is None else quoted.replace('""', '"') + rest
+        row.append(cell[1:] if cell[:1] == "'" and _FORMULA.match(cell) else cell)
+        position = match.end()
+        if end != ",":
+            if len(row) > 1 or not is_blank(row[0]):
+                rows.append(row)
+                ended = end != ""
+            row = []
+    return rows, False, ended
+
+
+def _table(text: str) -> Records:
+    rows, cut, ended = _cells(text)
+    if not rows or len(rows[0]) < 2:
+        raise TelemetryProblem("table", "it is neither JSON nor a table")
+    columns = [name.strip(_BLANKS) for name in rows[0]]
+    for column in columns:
+        if columns.count(column) > 1:
+            raise TelemetryProblem("columns", f"there are two columns {column!r}")
+    if not ended and len(rows) > 1 and len(rows[-1]) < len(columns):
+        rows.pop()
+        cut = ended = True
+    for number, row in enumerate(rows[1:], 1):
+        if len(row) != len(columns):
+            message = f"row {number} has {len(row)} cells, and there are {len(columns)} columns"
+            raise TelemetryProblem("cells", message)
+    records = [_record(columns, row) for row in rows[1:]]
+    return Records(records, cut, may_be_cut=not ended and bool(records))
+
+
+def records_of(data: bytes, events_key: str | None = None) -> Records:
+    """The records in a file's bytes; TelemetryProblem where there can be none.
+
+    `events_key` names the list in a JSON object (``events`` if not given).
+    """
+    text = _decoded(data).lstrip(_BLANKS)
+    if not text:
+        raise TelemetryProblem("empty", "it is empty: there are no telemetry events")
+    if text[0] not in "[{":
+        return _table(text)
+    try:
+        payload = _parsed(text)
+    except TelemetryProblem:
+        if text[0] == "{":
+            return _lines(text)
+        raise
+    return Records(_document(payload, events_key))
