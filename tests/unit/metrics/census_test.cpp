@@ -53,7 +53,7 @@ class World {
   service::Census census_{{}, [this] { return now_; }};
 };
 
-std::uint64_t deaths(const service::RowFigures& figures) {
+std::uint64_t deaths_of(const service::RowFigures& figures) {
   return figures.counts.deaths[static_cast<std::size_t>(VerdictCode::exited)];
 }
 
@@ -72,7 +72,7 @@ TEST_CASE("the series of a dead process stay for five minutes, its counts for go
   REQUIRE(last->process != nullptr);
   CHECK(last->process->living == 0);
   CHECK(last->process->counts.failures_total() == 3);
-  CHECK(deaths(*last->process) == 1);
+  CHECK(deaths_of(*last->process) == 1);
   CHECK(last->program->counts.failures_total() == 3);
 
   world.wait(1ms);
@@ -80,7 +80,7 @@ TEST_CASE("the series of a dead process stay for five minutes, its counts for go
   CHECK(after->process == nullptr);
   REQUIRE(after->program != nullptr);
   CHECK(after->program->counts.failures_total() == 3);
-  CHECK(deaths(*after->program) == 1);
+  CHECK(deaths_of(*after->program) == 1);
 }
 
 TEST_CASE("one whose recording may not be removed does not come back") {
@@ -90,5 +90,5 @@ TEST_CASE("one whose recording may not be removed does not come back") {
   CHECK(world.page()->process == nullptr);
   world.wait(1h);
   CHECK(world.page()->process == nullptr);
-  CHECK(deaths(*world.page()->program) == 1);
+  CHECK(deaths_of(*world.page()->program) == 1);
 }

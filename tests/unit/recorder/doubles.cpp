@@ -46,7 +46,7 @@ bool is_beyond_stack(InHook, std::uint64_t, std::uint64_t) noexcept { return fal
 
 }  // namespace oomrec::stack
 
-namespace oomrec::bundle {
+namespace oomrec::helper {
 
 bool prepare(const char* const*) noexcept { return true; }
 bool run_from_process(InHook, const char*, unsigned) noexcept { return true; }
@@ -77,14 +77,14 @@ std::string_view path_of(InHook, std::uint64_t number, std::span<char> buffer, u
   return {buffer.data(), 1};
 }
 
-Result write_from_process(InHook, const Cause& cause, const Destination&, const Report&, unsigned,
-                          bool* texts_written) noexcept {
+bundle::Result write_from_process(InHook, const bundle::Cause& cause, const bundle::Destination&,
+                                  const Report&, unsigned, bool* texts_written) noexcept {
   if (texts_written != nullptr) *texts_written = true;
   if (doubles::g_bundles.lasts_ms != 0) {
     const timespec pause{0, static_cast<long>(doubles::g_bundles.lasts_ms) * 1'000'000};
     nanosleep(&pause, nullptr);
   }
-  if (doubles::g_bundles.result == Result::written) {
+  if (doubles::g_bundles.result == bundle::Result::written) {
     ++doubles::g_bundles.written;
     doubles::g_bundles.last = cause;
     doubles::g_bundles.near_device = session::g_session.header().near_device;
@@ -92,4 +92,4 @@ Result write_from_process(InHook, const Cause& cause, const Destination&, const 
   return doubles::g_bundles.result;
 }
 
-}  // namespace oomrec::bundle
+}  // namespace oomrec::helper

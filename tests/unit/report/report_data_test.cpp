@@ -13,6 +13,7 @@
 #include "tools/views/report/text_table.h"
 
 using namespace oomrec;
+using namespace oomrec::tools;
 using oomrec::tests::Inflated;
 using oomrec::tests::ReadableImage;
 using session::TableId;

@@ -9,6 +9,7 @@
 #include "tools/recording/reading/timeline.h"
 
 using namespace oomrec;
+using namespace oomrec::tools;
 using session::TableId;
 
 namespace {

@@ -55,7 +55,7 @@ struct Live {
 
   // Rows in words, with a figure of each: "load  load.py 3000".
   std::vector<std::string> rows(const views::Choice& choice,
-                                std::uint64_t Row::*figure = &views::Row::own) {
+                                std::uint64_t views::Row::*figure = &views::Row::own) {
     std::vector<std::string> texts;
     for (const views::Row& row : table->rows(holders, choice, 100).rows)
       texts.push_back(views::row_text(row, choice.by, *table) + " " + std::to_string(row.*figure));

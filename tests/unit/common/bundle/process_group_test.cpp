@@ -7,6 +7,7 @@
 
 #include "common/bundle/process_group.h"
 
+using namespace oomrec;
 using namespace oomrec::bundle;
 
 namespace {

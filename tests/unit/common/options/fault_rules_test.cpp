@@ -7,7 +7,7 @@
 #include <vector>
 
 using namespace oomrec;
-using namespace oomrec::limit;
+using namespace oomrec::options;
 
 namespace {
 

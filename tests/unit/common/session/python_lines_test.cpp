@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+using namespace oomrec;
+
 using oomrec::session::kNoInstruction;
 using oomrec::session::python_line;
 

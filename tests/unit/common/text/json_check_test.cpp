@@ -7,7 +7,8 @@
 #include <random>
 #include <string>
 
-using namespace oomrec::bundle;
+using namespace oomrec;
+using namespace oomrec::text;
 
 namespace {
 

@@ -12,7 +12,7 @@
 #include "common/text/text.h"
 
 using namespace oomrec;
-using namespace oomrec::bundle;
+using namespace oomrec::text;
 
 namespace {
 

@@ -9,7 +9,7 @@
 #include "tests/unit/common/bundle/session_image.h"
 
 using namespace oomrec;
-using namespace oomrec::bundle;
+using namespace oomrec::verdict;
 using namespace oomrec::session;
 
 namespace {

@@ -11,7 +11,7 @@
 #include "tests/unit/common/bundle/session_image.h"
 
 using namespace oomrec;
-using namespace oomrec::bundle;
+using namespace oomrec::verdict;
 using session::Crash;
 using session::Failure;
 using session::TableId;

@@ -10,7 +10,7 @@
 #include "tests/unit/common/bundle/gpu_session.h"
 
 using namespace oomrec;
-using namespace oomrec::bundle;
+using namespace oomrec::verdict;
 using session::DeviceEvidence;
 using session::Failure;
 using session::GpuSession;
@@ -33,8 +33,8 @@ struct Refused : GpuSession {
   std::string report() {
     char buffer[2048];
     text::Text text{buffer, sizeof buffer};
-    const auto work = std::make_unique<Workspace>();
-    Cause cause;
+    const auto work = std::make_unique<bundle::Workspace>();
+    bundle::Cause cause;
     cause.trigger = Trigger::allocation_failed;
     cause.failure = entry;
     helper::report_failure(OutsideHooks::in_hook(), text, view(), cause, verdict(), *work);

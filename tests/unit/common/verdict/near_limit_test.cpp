@@ -7,7 +7,7 @@
 #include "tests/unit/common/bundle/session_image.h"
 
 using namespace oomrec;
-using namespace oomrec::bundle;
+using namespace oomrec::verdict;
 using session::SessionImage;
 
 namespace {

@@ -19,6 +19,7 @@
 
 using namespace oomrec;
 using namespace oomrec::bundle;
+using namespace oomrec::helper;
 using session::g_session;
 
 namespace {
@@ -338,7 +339,7 @@ TEST_CASE("threads that write, tell and ask at once leave no process behind") {
   many([&] { return write_here(scratch.dumps, true, 30) == Result::written; });
   many([&] { return finish(kHook, 30); });
   for (int thread = 0; thread < 2; ++thread) {
-    many([&] { return complete_texts_of(kHook, number, ExceptionTexts{}, 30); });
+    many([&] { return complete_texts_of(kHook, number, text::ExceptionTexts{}, 30); });
     many([&] {
       char path[4096];
       return !path_of(kHook, number, path, 30).empty();

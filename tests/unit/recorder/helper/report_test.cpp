@@ -12,6 +12,7 @@
 
 using namespace oomrec;
 using namespace oomrec::bundle;
+using namespace oomrec::helper;
 using session::Code;
 using session::SessionImage;
 using session::TableId;
