@@ -3,7 +3,7 @@ written by itself, so that the browser's side is tested with any shape and size 
 
     python3 tests/report_data.py TEMPLATE OUT small|hostile|large|empty
 
-TEMPLATE is the assembled page (build/tools/report/page/report.html).
+TEMPLATE is the assembled page (build/tools/views/report/page/report.html).
 """
 
 from __future__ import annotations

@@ -61,6 +61,7 @@ def compare(preload, plain, interpreter, directory, name, environment):
     command = [interpreter, "-m", "unittest", "-v"]
     for pattern in SUITES[name]:
         command += ["-k", pattern]
+    environment = {"OOMREC_SESSION_DIR": None, **environment}  # some run as another user
     options = {"env": environment, "timeout": 600, "preexec_fn": interruptible}
     alone = plain(*command, module, **options)
     recorded = preload(*command, module, **options)

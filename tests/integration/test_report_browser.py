@@ -46,7 +46,7 @@ def browser():
 
 @pytest.fixture(scope="module")
 def template(build_dir) -> str:
-    path = build_dir / "tools/report/page/report.html"
+    path = build_dir / "tools/views/report/page/report.html"
     assert path.exists(), f"{path} is not built"
     return path.read_text()
 
