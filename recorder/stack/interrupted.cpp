@@ -71,7 +71,13 @@ std::uint32_t capture_interrupted(InHook hook, ThreadStacks& thread, const Regis
 
 bool is_beyond_stack(InHook hook, std::uint64_t sp, std::uint64_t address) noexcept {
   const StackRange stack = stack_near(hook, sp);
-  return address < stack.low && stack.low - address <= kBeyond && sp < stack.low + kNearEnd;
+  if (address < stack.low) return stack.low - address <= kBeyond && sp < stack.low + kNearEnd;
+  // Since glibc 2.42 a guard is a part of the stack's mapping (MADV_GUARD_INSTALL): a page that is
+  // said to be writable, and is not even readable.
+  char byte;
+  const std::uint64_t distance = address < sp ? sp - address : address - sp;
+  return address < stack.high && distance <= kNearEnd &&
+         !read_own_memory(hook, address, &byte, sizeof byte);
 }
 
 }  // namespace oomrec::stack

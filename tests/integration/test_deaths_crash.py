@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import resource
 import signal
 import sys
@@ -150,9 +151,11 @@ def test_a_program_that_gives_up(recorded, shown, victim, way, number):
     assert innermost[way] in functions(page["crash"]["stack"]), page["crash"]["stack"]
 
 
-@pytest.mark.parametrize("way", ["overflow", "thread_overflow"])
+@pytest.mark.parametrize("way", ["overflow", "thread_overflow", "guarded_overflow"])
 def test_a_stack_that_runs_over_while_a_refusal_is_handled(recorded, shown, victim, way):
     run = recorded(victim("crashes"), way)
+    if run.exit_code == 77:
+        pytest.skip("this kernel has no MADV_GUARD_INSTALL")
     died_of(run, signal.SIGSEGV)
     page = shown(run)
     assert page["verdict"]["code"] == "crash_after_refusal"
@@ -282,8 +285,12 @@ def test_faulthandler_keeps_its_words(plain, preload, tmp_path):
         script.write_text(code + "import ctypes; ctypes.memset(8, 1, 1)\n")
         without, recorded = plain(sys.executable, script), preload(sys.executable, script)
         died_of(recorded, signal.SIGSEGV)
-        lines = [line for line in recorded.stderr.splitlines() if not line.startswith("oomrec: ")]
-        own = without.stderr.splitlines()
+        # Since 3.14 it names native frames, too: those addresses differ in every run.
+        lines, own = (
+            re.sub(r"\[0x[0-9a-f]+\]", "[address]", run.stderr).splitlines()
+            for run in (recorded, without)
+        )
+        lines = [line for line in lines if not line.startswith("oomrec: ")]
         assert lines[0] == own[0] == "Fatal Python error: Segmentation fault"
         assert lines[3:] == own[3:] and len(own) > 3  # the third names the thread
 

@@ -17,7 +17,7 @@ pytestmark = [pytest.mark.needs_program("gcc"), pytest.mark.needs_program("objco
 
 PROGRAM = """\
 #include <stdlib.h>
-static void *kept[64];
+static void *volatile kept[64];
 static inline __attribute__((always_inline)) void *ask(size_t bytes) {
   return malloc(bytes);
 }

@@ -51,14 +51,15 @@ def test_new_that_the_soft_limit_refuses(oomrec, preload, victim):
 
 
 def test_a_refused_new_is_told_once(preload, victim):
-    """The library's own operator new asks again for what was refused, by malloc or aligned_alloc."""
+    """The library's own operator new asks again for what was refused: malloc, or an aligned one."""
     run = run_plugin(preload, victim, TOO_MUCH + 167)
     events = json.loads((run.bundle_at("afterwards") / "events.json").read_text())
     told = [(row["api"], row["size"]) for row in events if row["event_type"] == "error"]
     new, malloc = ("operator_new", TOO_MUCH + 167), ("malloc", TOO_MUCH + 167)
-    aligned_alloc = ("aligned_alloc", TOO_MUCH + 256)
+    aligned = told[-1]  # GCC 16's does not round the size up
+    assert aligned in [("aligned_alloc", TOO_MUCH + 256), ("posix_memalign", TOO_MUCH + 167)]
     # One try for each call of the handler and one more; the nothrow form asks no handler.
-    assert told == [new, malloc, malloc, new, new, aligned_alloc, aligned_alloc]
+    assert told == [new, malloc, malloc, new, new, aligned, aligned]
 
 
 def test_a_library_that_does_not_fit_is_a_refusal(oomrec, plain, preload, victim):

@@ -53,6 +53,20 @@ static void in_thread(void* (*work)(void*)) {
   pthread_join(thread, NULL);
 }
 
+/* The stack of a thread as glibc makes it since 2.42: its guard is a part of the mapping. */
+static void run_over_guarded(void) {
+  enum { kStack = 1 << 20, kGuard = 64 << 10, kGuardInstall = 102 };
+  void* const stack =
+      mmap(NULL, kStack, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK, -1, 0);
+  if (madvise(stack, kGuard, kGuardInstall) != 0) exit(77); /* a kernel before 6.13 */
+  pthread_attr_t own_stack;
+  pthread_attr_init(&own_stack);
+  pthread_attr_setstack(&own_stack, stack, kStack);
+  pthread_t thread;
+  pthread_create(&thread, &own_stack, run_over_thread, NULL);
+  pthread_join(thread, NULL);
+}
+
 static void map_failed(void) {
   volatile char* const pages =
       mmap(NULL, asked, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -142,6 +156,7 @@ int main(int count, char** words) {
                {"plain", use_without_refusal},
                {"abort", give_up},
                {"overflow", run_over},
+               {"guarded_overflow", run_over_guarded},
                {"map", map_failed},
                {"served", use_after_served},
                {"kill", send_segv},
