@@ -473,8 +473,11 @@ MARKERS = {
 }
 
 
+@pytest.hookimpl(tryfirst=True)  # before pytest asks where temporary files go
 def pytest_configure(config) -> None:
-    own_machine.enter()
+    # Files of tests in memory need not wait for the disk, and are gone at the end, whatever failed.
+    if own_machine.enter() and os.environ.get("OOMREC_TEST_IN_MEMORY"):
+        config.option.basetemp = f"{own_machine.directory_in_memory()}/tests"
     for name, (meaning, _) in MARKERS.items():
         config.addinivalue_line("markers", f"{name}: needs {meaning}")
 

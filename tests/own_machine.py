@@ -1,28 +1,32 @@
 """A view of the machine that no other test changes, for the process that runs tests and its children.
 
 Recordings in /dev/shm, pressure on memory and the count of the kernel's kills belong to the whole
-machine, and some verdicts rest on them. In a mount namespace of its own each worker has a /dev/shm to
-itself, and files in place of those counters that say: nobody waits for memory, nobody was killed.
+machine, and some verdicts rest on them. In a mount namespace of its own each worker has a directory of
+recordings to itself, and files in place of those counters that say: nobody waits for memory, nobody
+was killed.
 """
 
 from __future__ import annotations
 
-import contextlib
+import atexit
 import ctypes
 import os
 import tempfile
 from pathlib import Path
 
 CLONE_NEWNS = 0x20000
+MNT_DETACH = 2
 MS_RDONLY, MS_REMOUNT, MS_BIND, MS_REC, MS_PRIVATE = 1, 0x20, 0x1000, 0x4000, 1 << 18
 CALM = "".join(f"{who} avg10=0.00 avg60=0.00 avg300=0.00 total=0\n" for who in ("some", "full"))
 
 libc = ctypes.CDLL(None, use_errno=True)
 
 
-def mount(source: str | Path, target: str | Path, kind: str = "none", flags: int = 0) -> None:
+def mount(
+    source: str | Path, target: str | Path, kind: str = "none", flags: int = 0, data: str = ""
+) -> None:
     words = [os.fsencode(word) for word in (source, target, kind)]
-    if libc.mount(*words, ctypes.c_ulong(flags), None) != 0:
+    if libc.mount(*words, ctypes.c_ulong(flags), data.encode()) != 0:
         raise OSError(ctypes.get_errno(), f"{target} cannot be mounted")
 
 
@@ -42,14 +46,32 @@ def pressure_files() -> list[Path]:
     return [file for file in files if file.exists()]
 
 
-def enter() -> None:
-    """Where that is not allowed (it is root's), all stays as it is."""
+def enter() -> bool:
+    """False where that is not allowed (it is root's): all stays as it is."""
     if libc.unshare(CLONE_NEWNS) != 0:
-        return
-    with contextlib.suppress(OSError):
+        return False
+    try:
         mount("none", "/", flags=MS_REC | MS_PRIVATE)
-        mount("tmpfs", "/dev/shm", "tmpfs")
+        recordings = Path(f"/dev/shm/oomrec-{os.geteuid()}")
+        recordings.mkdir(mode=0o700, exist_ok=True)
+        mount("tmpfs", recordings, "tmpfs", data="mode=700")
         for file in pressure_files():
             put_over(file, CALM)
         vmstat = Path("/proc/vmstat")
         put_over(vmstat, vmstat.read_text())
+    except OSError:
+        return False
+    return True
+
+
+def directory_in_memory() -> str:
+    """A new directory, which only this process and its children see; it goes when they end."""
+    directory = tempfile.mkdtemp(prefix="oomrec-tests-")
+    mount("tmpfs", directory, "tmpfs")
+
+    def remove() -> None:
+        libc.umount2(os.fsencode(directory), MNT_DETACH)
+        os.rmdir(directory)
+
+    atexit.register(remove)
+    return directory
