@@ -99,12 +99,12 @@ need_packages() {
 # has_hash FILE SHA256
 has_hash() { [ -f "$1" ] && echo "$2  $1" | sha256sum --check --status; }
 
-# Where packages of Debian come from: the machine's own mirror, then everybody's. Each holds the packages
-# of all supported releases; the last, of every day since 2005.
+# The mirrors of Debian that the machine's apt uses, those that are known to be Debian's first. The pool of
+# each holds the packages of all supported releases. $OOMREC_DEBIAN_MIRROR is asked before them.
 mirrors() {
+  [ -z "${OOMREC_DEBIAN_MIRROR:-}" ] || echo "${OOMREC_DEBIAN_MIRROR%/}/"
   apt-get indextargets --format '$(REPO_URI)' 'Identifier: Packages' 'Label: Debian' 2> /dev/null || true
-  echo http://deb.debian.org/debian/
-  echo http://snapshot.debian.org/archive/debian/20230701T000000Z/
+  apt-get indextargets --format '$(REPO_URI)' 'Identifier: Packages' 2> /dev/null || true
 }
 
 # fetch_from_pool PATH SHA256 FILE: a file of Debian's archive. The hash makes any mirror trustworthy.
@@ -116,7 +116,8 @@ fetch_from_pool() {
       download-file "$mirror$1" "$3" "SHA256:$2" || return 0
   done
   printf '%s\n' "$script: $(basename "$1") could not be fetched" \
-    "  Is there a network? Without one, put the file at $3" >&2
+    "  Is there a network, and a mirror of Debian in apt's sources? OOMREC_DEBIAN_MIRROR=URL names another;" \
+    "  without one, put the file at $3" >&2
   return 1
 }
 

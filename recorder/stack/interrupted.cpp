@@ -77,7 +77,7 @@ bool is_beyond_stack(InHook hook, std::uint64_t sp, std::uint64_t address) noexc
   char byte;
   const std::uint64_t distance = address < sp ? sp - address : address - sp;
   return address < stack.high && distance <= kNearEnd &&
-         !read_own_memory(hook, address, &byte, sizeof byte);
+         !symbols::read_own_memory(hook, address, &byte, sizeof byte);
 }
 
 }  // namespace oomrec::stack
